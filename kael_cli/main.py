@@ -1,0 +1,5 @@
+"""The entry point."""
+
+
+def run() -> None:
+    """Run."""
