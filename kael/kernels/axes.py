@@ -1,0 +1,46 @@
+"""Dim arguments as NumPy axes, and a reduction's result put back over them; no kernels here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Dim = int | tuple[int, ...] | list[int] | None
+
+
+def as_axes(dim: Dim, ndim: int) -> tuple[int, ...]:
+    """`dim` as a tuple of axes from 0 on; None is all of them, a 0-d array has none."""
+    if dim is None or ndim == 0:
+        return tuple(range(ndim))
+    if isinstance(dim, (tuple, list)):
+        return tuple(d % ndim for d in dim)
+    return (dim % ndim,)
+
+
+def restore_dims(reduced: Any, x: Array, dim: Dim, keepdim: bool) -> Array:
+    """A reduction's value or gradient with the dims that `keepdim=False` removed as ones."""
+    array: Array = np.asarray(reduced)
+    if keepdim or array.ndim == x.ndim:
+        return array
+    axes = as_axes(dim, x.ndim)
+    return array.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape)))
+
+
+def last_rows(x: Array, axes: tuple[int, ...]) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
+    """`x` as a matrix whose rows run over `axes`, with what `from_rows` needs to undo it."""
+    order = (*(d for d in range(x.ndim) if d not in axes), *axes)
+    moved = x.transpose(order)
+    count = 1
+    for d in axes:
+        count *= x.shape[d]
+    lines = 1
+    for d in order[: x.ndim - len(axes)]:
+        lines *= x.shape[d]
+    return moved.reshape(lines, count), moved.shape, order
+
+
+def from_rows(rows: Array, shape: tuple[int, ...], order: tuple[int, ...]) -> Array:
+    """The inverse of `last_rows`, as a view."""
+    return rows.reshape(shape).transpose(np.argsort(order) if order else ())

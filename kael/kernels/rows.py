@@ -1,0 +1,146 @@
+"""Row kernels in NumPy: softmax, log_softmax, logsumexp, cross entropy, standardize, and backward.
+
+The compiled versions are in `compiled_rows.py`; `tiers.py` decides which runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kael.errors import KaelIndexError
+from kael.kernels.axes import Array, Dim, as_axes, restore_dims
+
+
+def softmax(x: Array, dim: int) -> Array:
+    """exp(x) / sum(exp(x)) along `dim`, shifted by the maximum.
+
+    A slice that is all -inf, or holds +inf or NaN, is NaN.
+    """
+    axes = as_axes(dim, x.ndim)
+    if x.size == 0:
+        return np.empty_like(x)
+    with np.errstate(all="ignore"):
+        out = np.asarray(x - np.max(x, axis=axes, keepdims=True))
+        np.exp(out, out=out)
+        out /= np.sum(out, axis=axes, keepdims=True)
+    return out
+
+
+def softmax_backward(g: Array, out: Array, dim: int) -> Array:
+    """out * (g - sum(g * out))."""
+    axes = as_axes(dim, out.ndim)
+    weighted: Array = np.multiply(g, out)
+    return np.asarray(weighted - out * np.sum(weighted, axis=axes, keepdims=True))
+
+
+def log_softmax(x: Array, dim: int) -> Array:
+    """x - log(sum(exp(x))) along `dim`, shifted by the maximum."""
+    axes = as_axes(dim, x.ndim)
+    if x.size == 0:
+        return np.empty_like(x)
+    with np.errstate(all="ignore"):
+        out = np.asarray(x - np.max(x, axis=axes, keepdims=True))
+        out -= np.log(np.sum(np.exp(out), axis=axes, keepdims=True))
+    return out
+
+
+def log_softmax_backward(g: Array, out: Array, dim: int) -> Array:
+    """g - exp(out) * sum(g)."""
+    axes = as_axes(dim, out.ndim)
+    return np.asarray(g - np.exp(out) * np.sum(g, axis=axes, keepdims=True))
+
+
+def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """log(sum(exp(x))) over `dim`, shifted by the maximum.
+
+    A slice that is empty or all -inf gives -inf, one with +inf gives +inf, one with NaN gives NaN.
+    """
+    axes = as_axes(dim, x.ndim)
+    with np.errstate(all="ignore"):
+        top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+        # An infinite maximum would make inf - inf; the shift only guards finite values.
+        top = np.where(np.isfinite(top), top, x.dtype.type(0))
+        out = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
+    return np.asarray(out if keepdim else out.reshape(_without(x.shape, axes)))
+
+
+def logsumexp_backward(
+    g: Array, x: Array, out: Array, dim: Dim = None, keepdim: bool = False
+) -> Array:
+    """g * exp(x - out), and 0 over a slice that is all -inf."""
+    g, out = restore_dims(g, x, dim, keepdim), restore_dims(out, x, dim, keepdim)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(out == -np.inf, x.dtype.type(0), g * np.exp(x - out)))
+
+
+def cross_entropy(logits: Array, targets: Array) -> Array:
+    """-log_softmax(logits)[target], one loss for each row; `logits` [..., C], `targets` [...]."""
+    rows, picked = _rows_and_targets(logits, targets)
+    with np.errstate(all="ignore"):
+        top = np.max(rows, axis=1, initial=-np.inf)
+        total = np.sum(np.exp(rows - top[:, None]), axis=1)
+        losses = np.log(total) - (rows[np.arange(len(rows)), picked] - top)
+    return np.asarray(losses.reshape(targets.shape))
+
+
+def cross_entropy_backward(g: Array, logits: Array, targets: Array) -> Array:
+    """g * (softmax(logits) - [j == target]), without a one-hot matrix."""
+    rows, picked = _rows_and_targets(logits, targets)
+    weight = np.asarray(g).reshape(-1)
+    with np.errstate(all="ignore"):
+        out = softmax(rows, 1)
+        out *= weight[:, None]
+        out[np.arange(len(rows)), picked] -= weight
+    return out.reshape(logits.shape)
+
+
+def _rows_and_targets(logits: Array, targets: Array) -> tuple[Array, Array]:
+    classes = logits.shape[-1]
+    picked = np.asarray(targets).reshape(-1)
+    check_index("cross_entropy_losses", picked, classes, "target", "classes")
+    return logits.reshape(picked.size, classes), picked
+
+
+def check_index(name: str, index: Array, size: int, what: str, of: str) -> None:
+    """Raise KaelIndexError unless every entry of `index` is in [0, size)."""
+    if index.size == 0:
+        return
+    low, high = int(index.min()), int(index.max())
+    if low < 0 or high >= size:
+        bad = low if low < 0 else high
+        raise KaelIndexError(f"{name}: {what} {bad} is out of range for {size} {of}")
+
+
+def standardize(x: Array, normalized_dims: int, eps: float) -> Array:
+    """(x - mean) / sqrt(var + eps) over the last `normalized_dims` dims, variance uncorrected."""
+    axes = tuple(range(x.ndim - normalized_dims, x.ndim))
+    if x.size == 0:
+        return np.empty_like(x)
+    with np.errstate(all="ignore"):
+        out = np.asarray(x - np.mean(x, axis=axes, keepdims=True))
+        out /= np.sqrt(np.mean(out * out, axis=axes, keepdims=True) + eps)
+    return out
+
+
+def standardize_backward(g: Array, x: Array, out: Array, normalized_dims: int, eps: float) -> Array:
+    """(g - mean(g) - out * mean(g * out)) / sqrt(var(x) + eps)."""
+    axes = tuple(range(x.ndim - normalized_dims, x.ndim))
+    if x.size == 0:
+        return np.empty_like(x)
+    with np.errstate(all="ignore"):
+        scale = np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
+        return np.asarray(_centred(g, out, axes) / scale)
+
+
+def _centred(g: Array, out: Array, axes: tuple[int, ...]) -> Any:
+    return (
+        g
+        - np.mean(g, axis=axes, keepdims=True)
+        - out * np.mean(np.multiply(g, out), axis=axes, keepdims=True)
+    )
+
+
+def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for d, n in enumerate(shape) if d not in axes)
