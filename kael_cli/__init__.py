@@ -1,1 +1,1 @@
-"""kael_cli."""
+"""The command line around kael: options, exit codes, streams and reporters; no mathematics."""

@@ -1,5 +1,158 @@
-"""The entry point."""
+"""The entry point: finds the command, parses its options, and turns every outcome into an exit code.
+
+Only the invoked command is imported, and Typer only to parse options: what is imported decides
+how long `kael trace` takes. The one `try` of the command line is here.
+"""
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kael.errors import KaelError
+from kael.version import __version__
+from kael_cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "backward": "Run a formula forward and backward: its value and each input's gradient.",
+    "gradcheck": "Verify analytic gradients against finite differences, claims and expectations.",
+    "check": "Verify every spec of the project: the gate for CI.",
+    "trace": "Run backward and print one line a node, in the order the engine visits them.",
+    "dot": "Export the recorded graph as Graphviz DOT, or drawn as svg, png or pdf.",
+    "tree": "Print the recorded graph as a text tree.",
+    "ops": "Look up operations: signature, derivative, what is saved, conventions at kinks.",
+}
+"""Each command and its summary; the command itself is `kael_cli.commands.<name>`."""
+
+HELP = """\
+Usage: kael [--version] [--help] COMMAND [OPTIONS] TARGET...
+
+kael shows and verifies gradients. A TARGET is a spec file (specs/gate.yaml, specs/loss.py), one
+spec of it (specs/gate.yaml::name, ::name[case]), a directory, '-' for a YAML spec on standard
+input, or an inline expression: kael trace "tanh(x*w + x).sum()" -i 'x=[1,2]' -i 'w=[0.5,-1]'
+
+Commands:
+{commands}
+
+Exit codes: 0 everything asked holds; 1 a check ran and did not hold; 2 bad input or usage, or
+nothing was compared; 3 a bug in kael; 130 interrupted.
+
+'kael COMMAND --help' shows a command's options.
+"""
 
 
-def run() -> None:
-    """Run."""
+def run() -> NoReturn:
+    """Run the command line of this process and exit with its code."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: "Sequence[str]") -> int:
+    """Run `kael` with these arguments and return its exit code; every error ends here."""
+    verbose = _asks_for_tracebacks(arguments)
+    try:
+        code = _dispatch(list(arguments))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        code = Exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head -1`); what it wanted, it has.
+        code = Exit.HOLDS
+    except KaelError as error:
+        _complain(_described(error), traceback=verbose)
+        code = Exit.UNUSABLE
+    except MemoryError:
+        _complain("error: not enough memory for this", traceback=verbose)
+        code = Exit.UNUSABLE
+    except Exception as error:
+        _complain(
+            f"error: a bug in kael ({type(error).__name__}: {error}); please report it with the "
+            "command and the spec" + ("" if verbose else " (-v shows the traceback)"),
+            traceback=verbose,
+        )
+        code = Exit.BUG
+    _abandon_closed_streams()
+    return int(code)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else "--help"
+    if first in ("--help", "-h"):
+        sys.stdout.write(_help())
+        return Exit.HOLDS if arguments else Exit.UNUSABLE
+    if first in ("--version", "-V"):
+        sys.stdout.write(f"kael {__version__}\n")
+        return Exit.HOLDS
+    if first not in COMMANDS:
+        return _unknown(first)
+
+    from kael_cli.options import parse
+
+    action = import_module(f"kael_cli.commands.{first}")
+    options = parse(first, COMMANDS[first], action.OPTIONS, arguments[1:])
+    if isinstance(options, int):
+        return options
+    _quieten_numpy()
+    result: int = action.run(options)
+    return result
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    return HELP.format(commands="\n".join(f"  {n:<{width}}{s}" for n, s in COMMANDS.items()))
+
+
+def _unknown(word: str) -> int:
+    from kael_cli.suggestion import did_you_mean
+
+    kind = "option" if word.startswith("-") else "command"
+    known = ("--help", "--version") if kind == "option" else tuple(COMMANDS)
+    _complain(f"kael: unknown {kind} '{word}'{did_you_mean(word, known)}\nTry 'kael --help'.")
+    return Exit.UNUSABLE
+
+
+def _quieten_numpy() -> None:
+    """Keep NumPy's floating-point warnings from the user: results say what is not finite."""
+    import warnings
+
+    import numpy as np
+
+    np.seterr(all="ignore")
+    warnings.filterwarnings("ignore", module=r"numpy(\.|$)")
+
+
+def _described(error: KaelError) -> str:
+    described: Any = getattr(error, "describe", None)
+    return str(described()) if described else f"error: {error}"
+
+
+def _complain(message: str, *, traceback: bool = False) -> None:
+    try:
+        if traceback:
+            import traceback as tracebacks
+
+            tracebacks.print_exc()
+        sys.stderr.write(message.rstrip("\n") + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # a closed stderr leaves nobody to tell
+
+
+def _asks_for_tracebacks(arguments: "Sequence[str]") -> bool:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "-v" in options or "--verbose" in options
+
+
+def _abandon_closed_streams() -> None:
+    """Let Python's own flush at exit meet no closed pipe, which would print a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            except (OSError, ValueError):
+                continue

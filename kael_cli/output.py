@@ -1,0 +1,101 @@
+"""Where a command writes: results to standard output or a whole file, notes to standard error."""
+
+import os
+import sys
+from types import TracebackType
+from typing import Self
+
+from kael_cli.exits import Refusal
+from kael_cli.options import Options
+
+COLORS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+
+
+class Output:
+    """The results of one command, as a context manager.
+
+    A file appears under its name only when the command ends without an exception: a half-written
+    report is never taken for a whole one. When the reader of standard output has gone, the rest
+    is dropped and the command carries on to its verdict.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._path = None if options.output in (None, "-") else options.output
+        self._parts: list[str] = []
+        self._closed = False
+        self._quiet = options.quiet
+        self.color = self._path is None and _wants_color(options.color)
+        if self._path is not None:
+            _refuse_unwritable(self._path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and self._path is not None:
+            write_whole(self._path, "".join(self._parts).encode())
+
+    def write(self, text: str) -> None:
+        """Add text to the results."""
+        if self._path is not None:
+            self._parts.append(text)
+        elif not self._closed:
+            try:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            except BrokenPipeError:
+                self._closed = True
+
+    def note(self, text: str) -> None:
+        """Tell the user something that is no result."""
+        if not self._quiet:
+            sys.stderr.write(f"note: {text}\n")
+
+    def paint(self, color: str, text: str) -> str:
+        """Return the text in a colour where colours are shown."""
+        return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if self.color else text
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, and never a part."""
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        # a device or a named pipe is written to; it cannot be replaced
+        with open(target, "wb") as stream:
+            stream.write(content)
+        return
+    temporary = f"{target}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "xb") as stream:
+            stream.write(content)
+        if os.path.exists(target):
+            os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+        os.replace(temporary, target)
+    except BaseException as error:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise Refusal(f"cannot write '{path}': {error.strerror}") from error
+        raise
+
+
+def _refuse_unwritable(path: str) -> None:
+    """Say before a long run, not after it, that its results have nowhere to go."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise Refusal(f"cannot write '{path}': it is a directory")
+    if not os.path.isdir(folder):
+        raise Refusal(f"cannot write '{path}': there is no directory '{folder}'")
+
+
+def _wants_color(choice: str) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()

@@ -1,0 +1,1 @@
+"""One module a format: results in, text out; no reporter computes anything."""

@@ -1,0 +1,107 @@
+"""The words of a result that every format shares: what failed, and by which numbers.
+
+A diagnosis brings its own sentence; the sentences here are for results that have none.
+"""
+
+from kael.specs.results import Check, Failure, Result
+
+UNDIAGNOSED = "mismatch"
+"""The code of a failure for which no likely cause is known."""
+
+COLUMNS = {
+    "derivative": ("claimed", "found", "error of found"),
+    "expect": ("computed", "expected", ""),
+    "numeric": ("analytic", "numeric", "numeric error"),
+}
+"""What the two sides of an entry, and the error of the second, are called in each kind of check."""
+
+
+def holds(result: Result, *, allow_inconclusive: bool = False) -> bool:
+    """Whether this result lets the run succeed."""
+    if result.status == "inconclusive":
+        return allow_inconclusive
+    return result.status in ("passed", "xfailed", "skipped")
+
+
+def faults(result: Result) -> list[tuple[str, str]]:
+    """Each fault of a result, as (code, sentence), the one to read first in front."""
+    if result.error is not None:
+        return [("error", result.error.message)]
+    if result.status == "xpassed":
+        return [("xpass", f"passes, but is marked xfail{_because(result.reason)}")]
+    if result.diagnosis:
+        return [(entry.code, entry.message) for entry in result.diagnosis]
+    if result.status == "inconclusive":
+        return [("inconclusive", _undecided(check)) for check in bad_checks(result)] or [
+            ("inconclusive", "no verdict is possible at this point")
+        ]
+    return [(UNDIAGNOSED, _differs(check)) for check in bad_checks(result)]
+
+
+def bad_checks(result: Result) -> list[Check]:
+    """The checks that did not hold, failed ones before inconclusive ones."""
+    failed = [check for check in result.checks if check.status == "failed"]
+    return failed + [check for check in result.checks if check.status == "inconclusive"]
+
+
+def tally(check: Check) -> str:
+    """One line on a whole check: how many entries were compared and how many are wrong."""
+    subject = f"{check.kind} {check.input}" if check.input else check.kind
+    if not check.compared:
+        return f"{subject}: {check.note or check.status}"
+    noun = "entry" if check.compared == 1 else "entries"
+    state = "wrong" if check.status == "failed" else check.status
+    text = f"{subject}: {check.wrong} of {check.compared} {noun} {state}"
+    if check.max_abs_error is not None:
+        text += f", largest error {check.max_abs_error:.3g}"
+        if check.max_rel_error is not None:
+            text += f" (relative {check.max_rel_error:.3g})"
+    return text
+
+
+def numbers(failure: Failure) -> tuple[str, str, str]:
+    """The two sides with the fewest digits, from six on, that tell them apart, and the error.
+
+    >>> numbers(Failure((0,), 3.14, 3.1400000001, 2e-11))
+    ('3.14', '3.1400000001', '2e-11')
+    """
+    error = "" if failure.numeric_error is None else f"{failure.numeric_error:.2g}"
+    for digits in range(6, 18):
+        sides = number(failure.analytic, digits), number(failure.numeric, digits)
+        if sides[0] != sides[1]:
+            break
+    return *sides, error
+
+
+def number(value: float | complex, digits: int = 6) -> str:
+    """A number in `%g`, without the sign of a zero."""
+    if isinstance(value, complex):
+        return f"{value:.{digits}g}"
+    return f"{value + 0.0:.{digits}g}"
+
+
+def index(failure: Failure) -> str:
+    """An entry's place in its tensor, as it is written in Python."""
+    return "[" + ", ".join(map(str, failure.index)) + "]"
+
+
+def _differs(check: Check) -> str:
+    of = f" of {check.input}" if check.input else ""
+    many = f" in {check.wrong} of {check.compared} entries" if check.compared > 1 else ""
+    if check.kind == "numeric":
+        return f"the gradient{of} differs from the finite differences{many}"
+    if check.kind == "derivative":
+        return check.note or f"the claimed derivative{of} is wrong{many}"
+    if check.kind == "expect":
+        what = f"gradient{of}" if check.input else "value"
+        return f"the {what} is not the expected one{many}"
+    return check.note or f"the check '{check.kind}'{of} does not hold{many}"
+
+
+def _undecided(check: Check) -> str:
+    of = f" of {check.input}" if check.input else ""
+    return f"cannot verify the gradient{of}" + (f": {check.note}" if check.note else "")
+
+
+def _because(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""

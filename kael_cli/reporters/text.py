@@ -1,0 +1,110 @@
+"""The report for people: one line a result, what does not hold in full, and a summary line."""
+
+from collections.abc import Callable
+
+from kael.specs.results import Check, Result, Summary
+from kael_cli.reporters import sentence
+
+COLORS = {"passed": "green", "xfailed": "yellow", "skipped": "yellow", "inconclusive": "yellow"}
+
+
+class TextReporter:
+    """Renders results for a terminal; `paint(colour, text)` colours where colours are shown."""
+
+    def __init__(
+        self,
+        *,
+        paint: Callable[[str, str], str] = lambda _color, text: text,
+        lines: bool = True,
+        verbose: bool = False,
+        allow_inconclusive: bool = False,
+    ) -> None:
+        self._paint = paint
+        self._lines = lines
+        self._verbose = verbose
+        self._allow_inconclusive = allow_inconclusive
+
+    def each(self, result: Result) -> str:
+        """What to print as soon as a result is known."""
+        if not sentence.holds(result, allow_inconclusive=self._allow_inconclusive):
+            return self._in_full(result)
+        return self._line(result) if self._lines or self._verbose else ""
+
+    def close(self, results: list[Result], summary: Summary) -> str:
+        """The summary line."""
+        counts = [
+            (summary.passed, "passed", "green"),
+            (summary.failed, "failed", "red"),
+            (summary.errors, "error" if summary.errors == 1 else "errors", "red"),
+            (summary.inconclusive, "inconclusive", "yellow"),
+            (summary.xpassed, "xpassed", "red"),
+            (summary.xfailed, "xfailed", "yellow"),
+            (summary.skipped, "skipped", "yellow"),
+        ]
+        shown = [self._paint(color, f"{count} {name}") for count, name, color in counts if count]
+        return f"{', '.join(shown) or 'nothing checked'} in {summary.seconds:.2f}s\n"
+
+    def _line(self, result: Result) -> str:
+        verdict = self._paint(COLORS.get(result.status, "red"), result.status)
+        text = f"{result.place}: {result.title}: {verdict}"
+        if result.reason:
+            text += f": {result.reason}"
+        elif result.checks:
+            text += f" ({_compared(result.checks)})"
+        text += "\n"
+        for note in result.notes:
+            text += f"  note: {note}\n"
+        if self._verbose:
+            for check in result.checks:
+                text += f"    {sentence.tally(check)}\n"
+        return text
+
+    def _in_full(self, result: Result) -> str:
+        if result.error is not None:
+            return self._error(result)
+        (code, first), *more = sentence.faults(result) or [(result.status, "does not hold")]
+        fault = self._paint("bold", f"{result.place}: {result.title}: {first}")
+        text = f"{fault} [{self._paint(COLORS.get(result.status, 'red'), code)}]\n"
+        for other_code, other in more:
+            text += f"  and {other} [{other_code}]\n"
+        for check in sentence.bad_checks(result):
+            text += f"    {sentence.tally(check)}\n" + _table(check)
+        for note in result.notes:
+            text += f"  note: {note}\n"
+        for remedy in dict.fromkeys(entry.remedy for entry in result.diagnosis if entry.remedy):
+            text += f"  help: {remedy}\n"
+        if result.reproduce:
+            text += f"  reproduce: {result.reproduce}\n"
+        return text
+
+    def _error(self, result: Result) -> str:
+        assert result.error is not None
+        shown = result.error.text or f"{result.place}: {result.error.message}"
+        verdict = self._paint("red", "error")
+        first, _, rest = shown.rstrip("\n").partition("\n")
+        return f"{self._paint('bold', first)} [{verdict}]\n" + (f"{rest}\n" if rest else "")
+
+
+def _compared(checks: list[Check]) -> str:
+    """What was looked at: `numeric x, w; expect`."""
+    inputs: dict[str, list[str]] = {}
+    for check in checks:
+        if check.compared:
+            inputs.setdefault(check.kind, []).extend([check.input] if check.input else [])
+    return "; ".join(f"{kind} {', '.join(names)}".rstrip() for kind, names in inputs.items())
+
+
+def _table(check: Check) -> str:
+    """The wrong entries, worst first, in aligned columns."""
+    if not check.failures:
+        return ""
+    head = ("index", *sentence.COLUMNS.get(check.kind, sentence.COLUMNS["numeric"]))
+    rows = [head, *((sentence.index(one), *sentence.numbers(one)) for one in check.failures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    text = ""
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        text += "      " + "  ".join(cells).rstrip() + "\n"
+    rest = check.wrong - len(check.failures)
+    return text + (f"      and {rest} more, each less wrong\n" if rest > 0 else "")
