@@ -1,4 +1,4 @@
-"""Specs whose backward is written by hand: each `Function` below claims a gradient, gradcheck verifies it."""
+"""Backward formulas written by hand as `Function`s, and Python control flow, under check."""
 
 import kael
 
