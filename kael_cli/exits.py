@@ -20,5 +20,5 @@ class Exit(IntEnum):
     """Stopped from the keyboard."""
 
 
-class Refusal(KaelError):
+class CommandError(KaelError):
     """What was asked cannot be done; the message says why and what to do instead."""

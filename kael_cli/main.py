@@ -1,4 +1,4 @@
-"""The entry point: finds the command, parses its options, and turns every outcome into an exit code.
+"""The entry point: finds the command, has its options parsed, turns any outcome into an exit code.
 
 Only the invoked command is imported, and Typer only to parse options: what is imported decides
 how long `kael trace` takes. The one `try` of the command line is here.
@@ -7,7 +7,7 @@ how long `kael trace` takes. The one `try` of the command line is here.
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from kael.errors import KaelError
 from kael.version import __version__
@@ -106,7 +106,7 @@ def _help() -> str:
 
 
 def _unknown(word: str) -> int:
-    from kael_cli.suggestion import did_you_mean
+    from kael.specs.spelling import did_you_mean
 
     kind = "option" if word.startswith("-") else "command"
     known = ("--help", "--version") if kind == "option" else tuple(COMMANDS)
@@ -125,8 +125,8 @@ def _quieten_numpy() -> None:
 
 
 def _described(error: KaelError) -> str:
-    described: Any = getattr(error, "describe", None)
-    return str(described()) if described else f"error: {error}"
+    # An error that knows its place begins with it, as compilers do.
+    return str(error) if getattr(error, "place", None) else f"error: {error}"
 
 
 def _complain(message: str, *, traceback: bool = False) -> None:

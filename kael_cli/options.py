@@ -4,13 +4,13 @@ A class here is a command line: its annotations are Typer's, its attributes the 
 only parses; what the options do is the business of `kael_cli.commands`.
 """
 
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, get_annotations
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from kael_cli.exits import Exit, Refusal
-from kael_cli.suggestion import did_you_mean
+from kael.specs.spelling import did_you_mean
+from kael_cli.exits import CommandError, Exit
 
 Targets = Annotated[list[str], typer.Argument(metavar="TARGET...", show_default=False)]
 Flag = typer.Option
@@ -20,7 +20,8 @@ class Options:
     """What every command takes."""
 
     output: Annotated[
-        str | None, Flag("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all.")
+        str | None,
+        Flag("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all."),
     ] = None
     quiet: Annotated[bool, Flag("-q", "--quiet", help="Print less.")] = False
     verbose: Annotated[bool, Flag("-v", "--verbose", help="Print more; tracebacks too.")] = False
@@ -112,8 +113,9 @@ class CheckOptions(GradcheckOptions):
     """`kael check`: its paths may be left out."""
 
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH...]", show_default=False)
-    ] = None
+        list[str],
+        typer.Argument(metavar="[PATH...]", show_default=False, default_factory=list),
+    ]
 
 
 class OpsOptions(Options):
@@ -140,7 +142,7 @@ def parse(
     try:
         options = command.main(arguments, prog_name=f"kael {name}", standalone_mode=False)
     except typer.TyperException as error:
-        raise Refusal(f"kael {name}: {_explained(error, command)}") from None
+        raise CommandError(f"kael {name}: {_explained(error, command)}") from None
     if not isinstance(options, declared):
         return int(options or Exit.HOLDS)
     options.command = name
@@ -155,16 +157,18 @@ def _parser(declared: type[Declared]) -> Any:
 
     annotations: dict[str, Any] = {}
     for cls in reversed(declared.__mro__):
-        annotations |= cls.__dict__.get("__annotations__", {})
+        annotations |= get_annotations(cls)
     build.__annotations__ = annotations
     build.__signature__ = Signature(  # type: ignore[attr-defined]
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            default=getattr(declared, name, Parameter.empty),
-            annotation=annotation,
-        )
-        for name, annotation in annotations.items()
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=getattr(declared, name, Parameter.empty),
+                annotation=annotation,
+            )
+            for name, annotation in annotations.items()
+        ]
     )
     return build
 

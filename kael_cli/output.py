@@ -5,7 +5,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from kael_cli.exits import Refusal
+from kael_cli.exits import CommandError
 from kael_cli.options import Options
 
 COLORS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
@@ -80,7 +80,7 @@ def write_whole(path: str, content: bytes) -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         if isinstance(error, OSError):
-            raise Refusal(f"cannot write '{path}': {error.strerror}") from error
+            raise CommandError(f"cannot write '{path}': {error.strerror}") from error
         raise
 
 
@@ -88,9 +88,9 @@ def _refuse_unwritable(path: str) -> None:
     """Say before a long run, not after it, that its results have nowhere to go."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
-        raise Refusal(f"cannot write '{path}': it is a directory")
+        raise CommandError(f"cannot write '{path}': it is a directory")
     if not os.path.isdir(folder):
-        raise Refusal(f"cannot write '{path}': there is no directory '{folder}'")
+        raise CommandError(f"cannot write '{path}': there is no directory '{folder}'")
 
 
 def _wants_color(choice: str) -> bool:

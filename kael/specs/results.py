@@ -8,36 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kael.specs.place import Place, SpecError
-
-STATUSES = ("passed", "failed", "inconclusive", "error", "xfailed", "xpassed", "skipped")
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One entry whose two sides differ: the gradient under check and what it was held against."""
-
-    index: tuple[int, ...]
-    analytic: float | complex
-    numeric: float | complex
-    numeric_error: float | None = None
-
-
-@dataclass(slots=True)
-class Check:
-    """One property of one input (or of the whole function, `input` None) and its verdict."""
-
-    kind: str
-    input: str | None
-    status: str
-    compared: int = 0
-    wrong: int = 0
-    max_abs_error: float | None = None
-    max_rel_error: float | None = None
-    failures: list[Failure] = field(default_factory=list)
-    note: str | None = None
-    label: str | None = None
-    """What the two sides are, where they are not the gradient and the differences."""
+    from kael.checker.model import Check, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +43,9 @@ class Result:
     column: int | None = None
     label: str = ""
     """The place's name where there is no file (`<expression>`)."""
-    status: str = "passed"
+    status: "Status" = "passed"
     seconds: float = 0.0
-    checks: list[Check] = field(default_factory=list)
+    checks: "list[Check]" = field(default_factory=list)
     diagnosis: list[Diagnosis] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     reason: str | None = None
@@ -95,27 +66,17 @@ class Result:
 
 
 @dataclass(slots=True)
-class Summary:
-    """How many results there are of each status, and the time they took together."""
+class Run:
+    """All results of one run, and the time they took together."""
 
-    passed: int = 0
-    failed: int = 0
-    inconclusive: int = 0
-    errors: int = 0
-    xfailed: int = 0
-    xpassed: int = 0
-    skipped: int = 0
+    results: list[Result] = field(default_factory=list)
     seconds: float = 0.0
 
-    def count(self, result: Result) -> None:
-        """Add one result."""
-        name = "errors" if result.status == "error" else result.status
-        setattr(self, name, getattr(self, name) + 1)
+    def count(self, status: "Status") -> int:
+        """How many results have this status."""
+        return sum(result.status == status for result in self.results)
 
     @property
-    def total(self) -> int:
-        """The number of results."""
-        return sum(
-            (self.passed, self.failed, self.inconclusive, self.errors)
-            + (self.xfailed, self.xpassed, self.skipped)
-        )
+    def compared(self) -> int:
+        """How many numbers were compared; a run that compared nothing is no success."""
+        return sum(check.compared for result in self.results for check in result.checks)

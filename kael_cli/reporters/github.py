@@ -1,6 +1,6 @@
 """GitHub workflow commands: an annotation on the line of each result that does not hold."""
 
-from kael.specs.results import Result, Summary
+from kael.specs.results import Result, Run
 from kael_cli.reporters import sentence
 from kael_cli.reporters.text import TextReporter
 
@@ -20,9 +20,9 @@ class GithubReporter:
         level = "warning" if result.status == "inconclusive" else "error"
         return _command(level, result, code, self._text.each(result).rstrip("\n"))
 
-    def close(self, results: list[Result], summary: Summary) -> str:
+    def close(self, run: Run) -> str:
         """The summary line, which the log shows as it is."""
-        return self._text.close(results, summary)
+        return self._text.close(run)
 
 
 def _command(level: str, result: Result, code: str, message: str) -> str:

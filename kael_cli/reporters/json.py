@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kael.specs.results import Check, Result, Summary
+from kael.checker.model import Check
+from kael.specs.results import Result, Run
 from kael.version import __version__
 
 
@@ -18,19 +19,19 @@ class JsonReporter:
         del result
         return ""
 
-    def close(self, results: list[Result], summary: Summary) -> str:
+    def close(self, run: Run) -> str:
         """The document."""
         counts = {
-            "passed": summary.passed,
-            "failed": summary.failed,
-            "inconclusive": summary.inconclusive,
-            "errors": summary.errors,
-            "xfailed": summary.xfailed,
-            "xpassed": summary.xpassed,
-            "skipped": summary.skipped,
-            "seconds": round(summary.seconds, 6),
+            "passed": run.count("passed"),
+            "failed": run.count("failed"),
+            "inconclusive": run.count("inconclusive"),
+            "errors": run.count("error"),
+            "xfailed": run.count("xfailed"),
+            "xpassed": run.count("xpassed"),
+            "skipped": run.count("skipped"),
+            "seconds": round(run.seconds, 6),
         }
-        return document([_result(result) for result in results], summary=counts)
+        return document([_result(result) for result in run.results], summary=counts)
 
 
 def document(results: list[dict[str, Any]], **head: Any) -> str:

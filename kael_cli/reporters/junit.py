@@ -2,7 +2,7 @@
 
 import re
 
-from kael.specs.results import Result, Summary
+from kael.specs.results import Result, Run
 from kael_cli.reporters import sentence
 from kael_cli.reporters.text import TextReporter
 
@@ -21,15 +21,15 @@ class JunitReporter:
         del result
         return ""
 
-    def close(self, results: list[Result], summary: Summary) -> str:
+    def close(self, run: Run) -> str:
         """The document."""
-        kinds = [self._kind(result) for result in results]
+        kinds = [self._kind(result) for result in run.results]
         counts = (
-            f'tests="{len(results)}" failures="{kinds.count("failure")}" '
+            f'tests="{len(run.results)}" failures="{kinds.count("failure")}" '
             f'errors="{kinds.count("error")}" skipped="{kinds.count("skipped")}" '
-            f'time="{summary.seconds:.3f}"'
+            f'time="{run.seconds:.3f}"'
         )
-        cases = "".join(map(self._case, results, kinds))
+        cases = "".join(map(self._case, run.results, kinds))
         return (
             '<?xml version="1.0" encoding="utf-8"?>\n'
             f'<testsuites name="kael" {counts}>\n<testsuite name="kael" {counts}>\n'

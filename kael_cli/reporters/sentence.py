@@ -3,7 +3,8 @@
 A diagnosis brings its own sentence; the sentences here are for results that have none.
 """
 
-from kael.specs.results import Check, Failure, Result
+from kael.checker.model import Check, Failure, told_apart
+from kael.specs.results import Result
 
 UNDIAGNOSED = "mismatch"
 """The code of a failure for which no likely cause is known."""
@@ -50,13 +51,13 @@ def tally(check: Check) -> str:
     if not check.compared:
         return f"{subject}: {check.note or check.status}"
     noun = "entry" if check.compared == 1 else "entries"
-    state = "wrong" if check.status == "failed" else check.status
-    text = f"{subject}: {check.wrong} of {check.compared} {noun} {state}"
-    if check.max_abs_error is not None:
-        text += f", largest error {check.max_abs_error:.3g}"
-        if check.max_rel_error is not None:
-            text += f" (relative {check.max_rel_error:.3g})"
-    return text
+    if check.status == "failed":
+        text = f"{subject}: {check.wrong} of {check.compared} {noun} wrong"
+    else:
+        text = f"{subject}: {check.compared} {noun} {check.status}"
+    if check.max_abs_error:
+        text += f", largest error {check.max_abs_error:.3g} (relative {check.max_rel_error:.3g})"
+    return text + (f"; {check.note}" if check.note else "")
 
 
 def numbers(failure: Failure) -> tuple[str, str, str]:
@@ -65,19 +66,7 @@ def numbers(failure: Failure) -> tuple[str, str, str]:
     >>> numbers(Failure((0,), 3.14, 3.1400000001, 2e-11))
     ('3.14', '3.1400000001', '2e-11')
     """
-    error = "" if failure.numeric_error is None else f"{failure.numeric_error:.2g}"
-    for digits in range(6, 18):
-        sides = number(failure.analytic, digits), number(failure.numeric, digits)
-        if sides[0] != sides[1]:
-            break
-    return *sides, error
-
-
-def number(value: float | complex, digits: int = 6) -> str:
-    """A number in `%g`, without the sign of a zero."""
-    if isinstance(value, complex):
-        return f"{value:.{digits}g}"
-    return f"{value + 0.0:.{digits}g}"
+    return *told_apart(failure.analytic, failure.numeric), f"{failure.numeric_error:.2g}"
 
 
 def index(failure: Failure) -> str:

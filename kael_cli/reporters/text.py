@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
-from kael.specs.results import Check, Result, Summary
+from kael.checker.model import Check
+from kael.specs.results import Result, Run
 from kael_cli.reporters import sentence
 
 COLORS = {"passed": "green", "xfailed": "yellow", "skipped": "yellow", "inconclusive": "yellow"}
+
+SHOWN = 10
+"""How many wrong entries a failure lists unless more is asked for; the worst come first."""
 
 
 class TextReporter:
@@ -30,19 +34,19 @@ class TextReporter:
             return self._in_full(result)
         return self._line(result) if self._lines or self._verbose else ""
 
-    def close(self, results: list[Result], summary: Summary) -> str:
+    def close(self, run: Run) -> str:
         """The summary line."""
         counts = [
-            (summary.passed, "passed", "green"),
-            (summary.failed, "failed", "red"),
-            (summary.errors, "error" if summary.errors == 1 else "errors", "red"),
-            (summary.inconclusive, "inconclusive", "yellow"),
-            (summary.xpassed, "xpassed", "red"),
-            (summary.xfailed, "xfailed", "yellow"),
-            (summary.skipped, "skipped", "yellow"),
+            (run.count("passed"), "passed", "green"),
+            (run.count("failed"), "failed", "red"),
+            (run.count("error"), "error" if run.count("error") == 1 else "errors", "red"),
+            (run.count("inconclusive"), "inconclusive", "yellow"),
+            (run.count("xpassed"), "xpassed", "red"),
+            (run.count("xfailed"), "xfailed", "yellow"),
+            (run.count("skipped"), "skipped", "yellow"),
         ]
         shown = [self._paint(color, f"{count} {name}") for count, name, color in counts if count]
-        return f"{', '.join(shown) or 'nothing checked'} in {summary.seconds:.2f}s\n"
+        return f"{', '.join(shown) or 'nothing checked'} in {run.seconds:.2f}s\n"
 
     def _line(self, result: Result) -> str:
         verdict = self._paint(COLORS.get(result.status, "red"), result.status)
@@ -68,7 +72,7 @@ class TextReporter:
         for other_code, other in more:
             text += f"  and {other} [{other_code}]\n"
         for check in sentence.bad_checks(result):
-            text += f"    {sentence.tally(check)}\n" + _table(check)
+            text += f"    {sentence.tally(check)}\n" + self._table(check)
         for note in result.notes:
             text += f"  note: {note}\n"
         for remedy in dict.fromkeys(entry.remedy for entry in result.diagnosis if entry.remedy):
@@ -82,7 +86,28 @@ class TextReporter:
         shown = result.error.text or f"{result.place}: {result.error.message}"
         verdict = self._paint("red", "error")
         first, _, rest = shown.rstrip("\n").partition("\n")
-        return f"{self._paint('bold', first)} [{verdict}]\n" + (f"{rest}\n" if rest else "")
+        text = f"{self._paint('bold', first)} [{verdict}]\n" + (f"{rest}\n" if rest else "")
+        if result.spec:
+            text += f"  spec: {result.title}\n"
+        if result.reproduce:
+            text += f"  reproduce: {result.reproduce}\n"
+        return text
+
+    def _table(self, check: Check) -> str:
+        """The wrong entries, worst first, in aligned columns."""
+        failures = check.failures if self._verbose else check.failures[:SHOWN]
+        if not failures:
+            return ""
+        head = ("index", *sentence.COLUMNS.get(check.kind, sentence.COLUMNS["numeric"]))
+        rows = [head, *((sentence.index(one), *sentence.numbers(one)) for one in failures)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        text = ""
+        for row in rows:
+            cells = [row[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            text += "      " + "  ".join(cells).rstrip() + "\n"
+        rest = check.wrong - len(failures)
+        return text + (f"      and {rest} more, each less wrong\n" if rest > 0 else "")
 
 
 def _compared(checks: list[Check]) -> str:
@@ -92,19 +117,3 @@ def _compared(checks: list[Check]) -> str:
         if check.compared:
             inputs.setdefault(check.kind, []).extend([check.input] if check.input else [])
     return "; ".join(f"{kind} {', '.join(names)}".rstrip() for kind, names in inputs.items())
-
-
-def _table(check: Check) -> str:
-    """The wrong entries, worst first, in aligned columns."""
-    if not check.failures:
-        return ""
-    head = ("index", *sentence.COLUMNS.get(check.kind, sentence.COLUMNS["numeric"]))
-    rows = [head, *((sentence.index(one), *sentence.numbers(one)) for one in check.failures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    text = ""
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        text += "      " + "  ".join(cells).rstrip() + "\n"
-    rest = check.wrong - len(check.failures)
-    return text + (f"      and {rest} more, each less wrong\n" if rest > 0 else "")
