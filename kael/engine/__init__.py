@@ -1,1 +1,4 @@
-"""kael.engine."""
+"""The autograd engine: nodes and edges, recording, grad mode, the backward walk, functions.
+
+Which operations exist is not known here; an operation hands the engine its formulas.
+"""

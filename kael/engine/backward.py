@@ -1,0 +1,169 @@
+"""The walk: from a root to the leaves, each node once, when its gradient is complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kael import shapes
+from kael.engine.grad_mode import state
+from kael.engine.hooks import Watch, watch_of_this_backward
+from kael.engine.node import Array, Node, accumulate, gradient_edge
+from kael.errors import KaelError, KaelTypeError, KaelValueError
+from kael.tensors import Tensor, as_array
+
+_ndarray = np.ndarray
+
+
+def backward(
+    root: Tensor,
+    gradient: Any = None,
+    retain_graph: bool = False,
+    *,
+    watch: Watch | None = None,
+) -> None:
+    """Add the gradient of `root` with respect to every leaf into the leaves' `grad`.
+
+    `gradient` is the upstream gradient, with the root's shape (a tensor, array, list or number);
+    a root of one element needs none. Unless `retain_graph`, saved values are freed node by node,
+    and a second backward through the same graph is an error. `watch` sees each node run.
+
+    Raises `KaelError` when the root requires no gradient or a node was released, and
+    `KaelValueError` for a gradient of the wrong shape.
+    """
+    if not isinstance(root, Tensor):
+        raise KaelTypeError(f"backward needs a tensor, got {type(root).__name__}")
+    if not root._requires_grad:
+        raise KaelError(
+            "backward needs a tensor that requires grad\n"
+            "no input required a gradient, or the forward pass ran without recording"
+        )
+    seed = seed_gradient(root, gradient)
+    start = gradient_edge(root)
+    assert start is not None
+    recording = state.grad_enabled
+    state.grad_enabled = False
+    try:
+        # One guard for the whole walk: formulas meet 1/0 and inf - inf without a warning.
+        with np.errstate(all="ignore"):
+            walk(start, seed, retain_graph, watch_of_this_backward(watch))
+    finally:
+        state.grad_enabled = recording
+
+
+def seed_gradient(root: Tensor, gradient: Any) -> Array:
+    """Return the gradient the walk starts with: ones for a scalar, else the caller's."""
+    array = root._array
+    if gradient is None:
+        if array.size != 1:
+            raise KaelValueError(
+                "grad can be implicitly created only for scalar outputs, got shape "
+                f"{shapes.text(array.shape)}"
+            )
+        return np.ones(array.shape, array.dtype)
+    if isinstance(gradient, bool):
+        raise KaelTypeError(
+            f"backward({gradient}) is ambiguous: the first argument is the gradient; "
+            f"write backward(retain_graph={gradient})"
+        )
+    given = gradient._array if isinstance(gradient, Tensor) else as_array(gradient)
+    if given.shape != array.shape:
+        raise KaelValueError(
+            f"gradient shape {shapes.text(given.shape)} does not match output shape "
+            f"{shapes.text(array.shape)}"
+        )
+    return given.astype(array.dtype, copy=False)
+
+
+def count_dependencies(start: Node) -> dict[Node, int]:
+    """Return how many edges reach each node of the subgraph below `start`."""
+    dependencies: dict[Node, int] = {}
+    pending = [start]
+    while pending:
+        for edge in pending.pop().inputs:
+            if edge is None:
+                continue
+            if edge in dependencies:
+                dependencies[edge] += 1
+            else:
+                dependencies[edge] = 1
+                pending.append(edge)
+    return dependencies
+
+
+def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> None:
+    """Run every node below `start` once all gradients of its output have arrived."""
+    dependencies = count_dependencies(start)
+    buffers: dict[Node, Any] = {start: seed}
+    summed: set[Node] = set()
+    ready = [start]
+    while ready:
+        node = ready.pop()
+        upstream = buffers.pop(node, None)
+        inputs = node.inputs
+        gradients: tuple[Any, ...]
+        if upstream is None:
+            # Nothing arrived, but whoever waits for this node must not wait for ever.
+            gradients = (None,) * len(inputs)
+        else:
+            if node.retained is not None:
+                store_retained(node, upstream)
+            if watch is None:
+                gradients = node.apply(upstream)
+            else:
+                watch.before(node, upstream)
+                gradients = node.apply(upstream)
+                watch.after(node, upstream, gradients)
+        if not retain_graph:
+            node.release()
+        index = 0
+        for edge in inputs:
+            if edge is not None:
+                gradient = gradients[index]
+                if gradient is not None:
+                    if gradient.__class__ is not _ndarray:
+                        gradient = as_gradient(gradient)
+                    if gradient.shape != edge.shape or gradient.dtype is not edge.dtype:
+                        gradient = node.fit(gradient, index)
+                    # Summed out of place the first time: a formula may have returned the very
+                    # array that another edge holds. The sum is the walk's own.
+                    held = buffers.get(edge)
+                    if held is None:
+                        buffers[edge] = gradient
+                    elif edge in summed:
+                        held += gradient
+                        buffers[edge] = held
+                    else:
+                        buffers[edge] = as_gradient(held + gradient)
+                        summed.add(edge)
+                left = dependencies[edge] - 1
+                dependencies[edge] = left
+                if left == 0:
+                    ready.append(edge)
+            index += 1
+
+
+def as_gradient(gradient: Any) -> Any:
+    """Return what a formula gave as an array: NumPy's 0-d results decay to scalars."""
+    return np.asarray(gradient) if isinstance(gradient, np.generic) else gradient
+
+
+def store_retained(node: Node, upstream: Array) -> None:
+    """Store the gradient that arrived for an output marked with `retain_grad`."""
+    assert node.retained is not None
+    output = node.retained()
+    # An output detached in place has left the graph, though the graph is still whole.
+    if output is not None and output._grad_fn is node:
+        accumulate(output, upstream)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Make a non-leaf keep its gradient; a leaf does anyway."""
+    import weakref
+
+    if not tensor._requires_grad:
+        raise KaelError("retain_grad needs a tensor that requires grad")
+    node = tensor._grad_fn
+    if node is not None:
+        node.retained = weakref.ref(tensor)

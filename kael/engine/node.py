@@ -1,0 +1,212 @@
+"""The graph: nodes, the edges between them, and the leaves' accumulators.
+
+A node owns its inputs' edges, so holding the loss holds the graph. A node is known by the shape
+and dtype of its own output: that is what a gradient sent along an edge must have.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from kael.dtypes import DType
+from kael.errors import KaelError
+from kael.tensors import Storage, Tensor
+
+if TYPE_CHECKING:
+    from kael.engine.formula import Plan
+
+Array = np.ndarray[Any, Any]
+Gradients = tuple[Array | None, ...]
+
+# One lock for all leaves: a leaf's sum must not lose what another thread adds, and its one
+# accumulator must not be made twice.
+_leaf_lock = threading.Lock()
+
+
+class Node:
+    """One backward function: it maps the gradient of its output to those of its inputs."""
+
+    __slots__ = ("__weakref__", "dtype", "inputs", "retained", "shape")
+
+    inputs: tuple[Node | None, ...]
+    shape: tuple[int, ...]
+    dtype: DType
+    retained: weakref.ref[Tensor] | None
+
+    @property
+    def name(self) -> str:
+        """The name in traces, drawings and errors (`MulBackward`)."""
+        raise NotImplementedError
+
+    def apply(self, upstream: Array) -> Gradients:
+        """Return one gradient per input; None where an input needs none."""
+        raise NotImplementedError
+
+    def fit(self, gradient: Array, index: int) -> Array:
+        """Return `gradient` in the shape and dtype of input `index`, or refuse it."""
+        edge = self.inputs[index]
+        assert edge is not None
+        if gradient.shape == edge.shape and gradient.dtype == edge.dtype:
+            return gradient
+        start = f"Function {self.name} returned an invalid gradient at index {index} - got"
+        if gradient.shape != edge.shape:
+            raise KaelError(
+                f"{start} {list(gradient.shape)} but expected shape {list(edge.shape)}"
+            )
+        raise KaelError(f"{start} {gradient.dtype} but expected dtype {edge.dtype}")
+
+    def release(self) -> None:
+        """Drop saved values; a second backward through the node is then an error."""
+
+    def arrived(self, upstream: Array) -> list[Array]:
+        """Return what arrived, one gradient an output."""
+        return [upstream]
+
+    @property
+    def owner(self) -> Node:
+        """The node people see: itself, except for one output of a function with several."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class FunctionNode(Node):
+    """A recorded operation: its plan (which formulas, what is saved) and the saved values."""
+
+    __slots__ = ("plan", "saved")
+
+    def __init__(
+        self,
+        plan: Plan,
+        saved: tuple[Any, ...],
+        inputs: tuple[Node | None, ...],
+        shape: tuple[int, ...],
+        dtype: DType,
+    ) -> None:
+        self.plan = plan
+        self.saved: tuple[Any, ...] | None = saved
+        self.inputs = inputs
+        self.shape = shape
+        self.dtype = dtype
+        self.retained = None
+
+    @property
+    def name(self) -> str:
+        """The operation's node name."""
+        return self.plan.op.node_name
+
+    def apply(self, upstream: Array) -> Gradients:
+        """Evaluate the formulas of the inputs that need a gradient."""
+        saved = self.saved
+        if saved is None:
+            raise_released(self)
+        return self.plan.apply(self, upstream, saved)
+
+    def fit(self, gradient: Array, index: int) -> Array:
+        """Undo broadcasting and promotion where the operation does them; else refuse."""
+        edge = self.inputs[index]
+        assert edge is not None
+        if self.plan.op.broadcasts:
+            if gradient.shape != edge.shape:
+                gradient = np.asarray(sum_to_shape(gradient, edge.shape))
+            gradient = gradient.astype(edge.dtype, copy=False)
+        return super().fit(gradient, index)
+
+    def release(self) -> None:
+        """Drop the saved values."""
+        self.saved = None
+
+
+class AccumulateGrad(Node):
+    """The end of the walk at a leaf: adds what arrives to the leaf's `grad`."""
+
+    __slots__ = ("leaf",)
+
+    def __init__(self, leaf: Tensor) -> None:
+        self.leaf = leaf
+        self.inputs = ()
+        self.shape = leaf._array.shape
+        self.dtype = leaf._array.dtype
+        self.retained = None
+
+    @property
+    def name(self) -> str:
+        """The name of every accumulator."""
+        return "AccumulateGrad"
+
+    def apply(self, upstream: Array) -> Gradients:
+        """Add the gradient to the leaf, unless the leaf was detached in place."""
+        if self.leaf._accumulator is not None:
+            accumulate(self.leaf, upstream)
+        return ()
+
+
+def accumulate(tensor: Tensor, gradient: Array) -> None:
+    """Add a gradient into `tensor.grad`: the first as a copy, later ones in place."""
+    with _leaf_lock:
+        stored = tensor._grad
+        if stored is None:
+            tensor._grad = Tensor(gradient.copy())
+        else:
+            np.add(stored._array, gradient, out=stored._array)
+            storage = stored.storage
+            storage.version += 1
+            storage.writer = "backward"
+
+
+def gradient_edge(tensor: Tensor) -> Node | None:
+    """Return the node that receives the gradient of `tensor`.
+
+    That is its `grad_fn`, the accumulator that every use of a leaf shares, or None where no
+    gradient is asked for.
+    """
+    if not tensor._requires_grad:
+        return None
+    node: Node | None = tensor._grad_fn
+    if node is not None:
+        return node
+    known = tensor._accumulator
+    node = None if known is None else known()
+    if node is not None:
+        return node
+    with _leaf_lock:
+        known = tensor._accumulator
+        node = None if known is None else known()
+        if node is None:
+            node = AccumulateGrad(tensor)
+            tensor._accumulator = weakref.ref(node)
+        return node
+
+
+def sum_to_shape(gradient: Array, target: tuple[int, ...]) -> Array:
+    """Reduce a gradient to the shape that was broadcast: sum what broadcasting repeated."""
+    extra = gradient.ndim - len(target)
+    if extra > 0:
+        gradient = np.asarray(gradient.sum(axis=tuple(range(extra))))
+    stretched = tuple(
+        dim for dim, size in enumerate(target) if size == 1 and gradient.shape[dim] != 1
+    )
+    return gradient.sum(axis=stretched, keepdims=True) if stretched else gradient
+
+
+def raise_released(node: Node) -> NoReturn:
+    """Raise the error for a backward through a node whose saved values are gone."""
+    raise KaelError(
+        f"Trying to backward through the graph a second time ({node.name}); "
+        "specify retain_graph=true"
+    )
+
+
+def raise_stale(node: Node, name: str, storage: Storage, expected: int) -> NoReturn:
+    """Raise the error for a saved value that was overwritten, and name both sides."""
+    saved = "its output" if name == "out" else f"its input {name!r}"
+    raise KaelError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: expected version {expected}, got {storage.version}\n"
+        f"{node.name} saved {saved}; {storage.writer} overwrote it afterwards"
+    )

@@ -1,0 +1,527 @@
+"""How an operation is declared: once, and everything else follows.
+
+A declaration gives an operation its signature, forward kernel, formulas, their text, where it has
+a kink, how it batches and where its tests draw from. From it come the function in `kael`, the
+method of `Tensor`, the name in the expression language, the row of `kael ops`, the "saves" column
+of `kael explain`, and tests that nobody writes by hand.
+
+    tanh = unary(
+        "tanh", np.tanh,
+        vjp=lambda g, out: g - g * out * out,
+        text="g * (1 - out**2)",
+        domain=normal,
+    )
+
+Formulas see NumPy arrays; what they read is named by their parameters (see `engine.formula`).
+`text` is an expression in kael's own language over `g`, `out`, the parameters and `shape(x)`, and
+the registry test compares it with the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from kael import dtypes, shapes
+from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
+from kael.engine.grad_mode import state
+from kael.engine.recording import set_history
+from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
+from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
+from kael.tensors import Array, Tensor, as_array
+
+Kernel = Callable[..., Any]
+Kink = Callable[..., tuple[Array, ...]]
+Arguments = tuple[Any, ...]
+Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
+BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments]
+Batch = Literal["elementwise"] | BatchRule | None
+Samples = Callable[[np.random.Generator], Iterable[Sample]]
+
+REGISTRY: dict[str, Operation] = {}
+ALIASES: dict[str, str] = {}
+COMPOSITES: dict[str, Composite] = {}
+
+_REQUIRED = object()
+_LITERALS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
+
+
+class Operation:
+    """One operation: what the engine, the checker, the inspectors and the docs know of it.
+
+    Attributes
+    ----------
+    name, node_name : the function's name, and the node's (`Log1pBackward`)
+    parameters : all parameter names in order; `defaults` maps the optional ones
+    inputs : the tensor parameters; `arguments`: the plain ones
+    variadic : the one tensor parameter is a list of tensors
+    rest : the plain argument that also takes several positional integers (`reshape(x, 2, 3)`)
+    kernel : forward, on arrays and arguments
+    vjps, vjp_text : one formula and its text per input; None and "" where not differentiable
+    joint : one formula that gives the gradients of all inputs at once
+    broadcasts : gradients are summed and cast back to each input's shape and dtype
+    promotes : the inputs that are brought to one dtype before the kernel runs
+    kink : arrays that are 0 at a kink and whose sign tells the branch; `at_kink` says what is given
+    analytic : the kernel extends to complex numbers with the same formula
+    batch : "elementwise", or how arguments change under a leading axis; None: one by one
+    samples : draws inputs and arguments for the tests
+    """
+
+    def __init__(
+        self,
+        signature: str,
+        kernel: Kernel,
+        *,
+        vjp: Mapping[str, Formula | None] | None = None,
+        text: Mapping[str, str] | None = None,
+        tensors: tuple[str, ...] = (),
+        joint: Formula | None = None,
+        joint_inputs: tuple[str, ...] = (),
+        node: str | None = None,
+        prepare: Prepare | None = None,
+        broadcasts: bool = False,
+        promotes: tuple[str, ...] = (),
+        real: bool = False,
+        view: bool = False,
+        kink: Kink | None = None,
+        at_kink: str = "",
+        analytic: bool = False,
+        batch: Batch = None,
+        samples: Samples | None = None,
+        strings: tuple[str, ...] = (),
+        convention: str = "",
+        prose: bool = False,
+        method: bool = True,
+        function: bool = True,
+        aliases: tuple[str, ...] = (),
+        doc: str = "",
+        family: str = "",
+    ) -> None:
+        self.signature = signature
+        self.name, self.parameters, self.defaults, self.variadic, self.rest = _parse(signature)
+        formulas = dict(vjp or {})
+        wanted = {*formulas, *tensors, *joint_inputs}
+        self.inputs = tuple(name for name in self.parameters if name in wanted)
+        self.arguments = tuple(name for name in self.parameters if name not in wanted)
+        self.node_name = node or f"{_pascal(self.name)}Backward"
+        self.kernel = kernel
+        self.vjps = tuple(formulas.get(name) for name in self.inputs)
+        self.vjp_text = tuple((text or {}).get(name, "") for name in self.inputs)
+        self.joint = joint
+        self.differentiable = joint is not None or any(f is not None for f in self.vjps)
+        self.prepare = prepare
+        self.broadcasts = broadcasts
+        self.promotes = promotes
+        self.real = real
+        self.view = view
+        self.kink = kink
+        self.at_kink = at_kink
+        self.analytic = analytic
+        self.batch: Batch = batch
+        self.samples = samples
+        self.strings = strings
+        self.convention = convention
+        self.prose = prose
+        self.method = method
+        self.is_function = function
+        self.aliases = aliases
+        self.doc = doc
+        self.family = family
+        self.plans: dict[tuple[bool, ...], Plan] = {}
+        self._check()
+        self.function: Callable[..., Tensor] = self._make_function()
+        _register(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<operation {self.signature}>"
+
+    @property
+    def saves(self) -> tuple[tuple[str, ...], ...]:
+        """The tensors each input's formula keeps: parameter names, and `out` for the output."""
+        tensors = {"out", *self.inputs}
+        formulas = self.vjps if self.joint is None else (self.joint,) * len(self.inputs)
+        return tuple(
+            ()
+            if formula is None
+            else tuple(name for name in formula_parameters(formula)[1:] if name in tensors)
+            for formula in formulas
+        )
+
+    def make_plan(self, needs: tuple[bool, ...]) -> Plan:
+        """Return the plan for a set of inputs that need a gradient, made once."""
+        plan = self.plans[needs] = Plan(self, needs)
+        return plan
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return one value a parameter, as Python itself would bind the call."""
+        if self.rest and len(args) > len(self.parameters):
+            at = self.parameters.index(self.rest)
+            args = (*args[:at], args[at:])
+        if len(args) > len(self.parameters):
+            raise KaelTypeError(
+                f"{self.name} takes at most {len(self.parameters)} arguments "
+                f"({self.signature}), got {len(args)}"
+            )
+        bound = list(args)
+        left = dict(kwargs)
+        for name in self.parameters[: len(args)]:
+            if name in left:
+                raise KaelTypeError(f"{self.name} got two values for {name!r}")
+        for name in self.parameters[len(args) :]:
+            value = left.pop(name, self.defaults.get(name, _REQUIRED))
+            if value is _REQUIRED:
+                raise KaelTypeError(f"{self.name} needs {name!r}: {self.signature}")
+            bound.append(value)
+        if left:
+            raise KaelTypeError(
+                f"{self.name} has no argument {next(iter(left))!r}: {self.signature}"
+            )
+        return bound
+
+    def split(self, bound: Sequence[Any]) -> tuple[tuple[Tensor, ...], Arguments]:
+        """Return the tensor operands and the plain arguments of a bound call."""
+        values = dict(zip(self.parameters, bound, strict=True))
+        if self.variadic:
+            operands = values[self.inputs[0]]
+            if isinstance(operands, Tensor) or not isinstance(operands, (list, tuple)):
+                raise KaelTypeError(
+                    f"{self.name} takes a list of tensors, got {type(operands).__name__}"
+                )
+            if not operands:
+                raise KaelValueError(f"{self.name} needs at least one tensor")
+            inputs = self.operands(list(operands), range(len(operands)))
+        else:
+            promoting = [i for i, name in enumerate(self.inputs) if name in self.promotes]
+            inputs = self.operands([values[name] for name in self.inputs], promoting)
+        arguments = tuple(self._plain(name, values[name]) for name in self.arguments)
+        if self.prepare is not None:
+            arguments = self.prepare(inputs, arguments)
+        return inputs, arguments
+
+    def operands(self, values: list[Any], promoting: Iterable[int]) -> tuple[Tensor, ...]:
+        """Return every operand as a tensor; Python numbers take the dtype of those beside them."""
+        strong = None
+        for index in promoting:
+            value = values[index]
+            if not isinstance(value, (int, float)):
+                dtype = (value if isinstance(value, Tensor) else self._tensor(value)).dtype
+                strong = dtype if strong is None else dtypes.promote(strong, dtype)
+        return tuple(
+            value if isinstance(value, Tensor) else self._tensor(value, strong)
+            for value in values
+        )
+
+    def _tensor(self, value: Any, beside: dtypes.DType | None = None) -> Tensor:
+        if value is None or isinstance(value, (str, bytes, dict, set)):
+            raise KaelTypeError(f"{self.name} takes tensors and numbers, got {value!r}")
+        if beside is not None and isinstance(value, (int, float)):
+            dtype = dtypes.weak(value, beside)
+            if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+                raise KaelValueError(f"{self.name}: {value} does not fit into {dtype}")
+            return Tensor(np.array(value, dtype))
+        return Tensor(as_array(value))
+
+    def _plain(self, name: str, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            if value.numel() != 1:
+                raise KaelTypeError(
+                    f"{self.name}: {name} must be a plain value, got a tensor of shape "
+                    f"{shapes.text(value.shape)}"
+                )
+            if value._requires_grad and self.differentiable:
+                raise KaelTypeError(
+                    f"{self.name}: {name} is a plain argument and gets no gradient; "
+                    "detach() the tensor to pass its value"
+                )
+            return value.item()
+        if isinstance(value, str) and name not in self.strings:
+            raise KaelTypeError(f"{self.name}: {name} takes no string, got {value!r}")
+        return value
+
+    def compute(self, arrays: Sequence[Array], arguments: Arguments) -> Array:
+        """Run the kernel on arrays as a call would: promoted, quiet, and giving an array."""
+        if self.promotes or self.real:
+            arrays = self._promoted(arrays)
+        if self.variadic:
+            arrays = (arrays,)  # type: ignore[assignment]
+        return np.asarray(state.run(self.kernel, *arrays, *arguments))
+
+    def _promoted(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        names = self.inputs * len(arrays) if self.variadic else self.inputs
+        at = [i for i in range(len(arrays)) if names[i] in self.promotes or self.real]
+        dtype: dtypes.DType | None = None
+        for i in at:
+            own = arrays[i].dtype
+            if own.kind == "c":
+                return arrays
+            dtype = own if dtype is None else dtypes.promote(dtype, own)
+        if dtype is None:
+            return arrays
+        if self.real and dtype.kind != "f":
+            dtype = dtypes.default_dtype()
+        if all(arrays[i].dtype == dtype for i in at):
+            return arrays
+        return [a.astype(dtype, copy=False) if i in at else a for i, a in enumerate(arrays)]
+
+    def apply(self, inputs: tuple[Tensor, ...], arguments: Arguments = ()) -> Tensor:
+        """Compute, record and tell the observer; operands and arguments are already prepared."""
+        try:
+            array = self.compute([tensor._array for tensor in inputs], arguments)
+        except KaelError:
+            raise
+        except Exception as error:
+            raise self.failure(error, [tensor.shape for tensor in inputs]) from error
+        return self.finish(array, inputs, arguments)
+
+    def finish(self, array: Array, inputs: tuple[Tensor, ...], arguments: Arguments) -> Tensor:
+        """Return a kernel's result as a tensor, recorded if an input asks for it."""
+        if (
+            self.differentiable
+            and state.grad_enabled
+            and array.dtype.kind == "f"
+            and any([tensor._requires_grad for tensor in inputs])
+        ):
+            out = set_history(self, array, inputs, arguments)
+        else:
+            out = Tensor(array)
+        if self.view and array.base is not None and np.may_share_memory(array, inputs[0]._array):
+            out._storage = inputs[0].storage
+        observer = state.observer
+        if observer is not None:
+            observer(self, inputs, arguments, out, out._grad_fn)
+        return out
+
+    def failure(self, error: Exception, given: Sequence[tuple[int, ...]]) -> KaelError:
+        """Return the error to raise for what a kernel refused."""
+        listed = " and ".join(shapes.text(shape) for shape in given)
+        if self.broadcasts and isinstance(error, ValueError):
+            try:
+                shapes.broadcast(self.name, *given)
+            except KaelValueError as clash:
+                return clash
+        if isinstance(error, MemoryError):
+            return KaelError(f"{self.name}: not enough memory for operands of shape {listed}")
+        kind = {IndexError: KaelIndexError, TypeError: KaelTypeError}.get(
+            type(error), KaelValueError
+        )
+        return kind(f"{self.name}: {error} (shapes {listed})")
+
+    def _make_function(self) -> Callable[..., Tensor]:
+        if not self.arguments and not self.variadic and self.prepare is None and not self.view:
+            if len(self.inputs) == 1:
+                return self._named(_unary_caller(self))
+            if len(self.inputs) == 2 and self.broadcasts:
+                return self._named(_binary_caller(self))
+        count = len(self.parameters)
+        plain = self.rest is None
+
+        def call(*args: Any, **kwargs: Any) -> Tensor:
+            bound = args if plain and not kwargs and len(args) == count else self.bind(args, kwargs)
+            return self.apply(*self.split(bound))
+
+        return self._named(call)
+
+    def _named(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        function.__name__ = function.__qualname__ = self.name
+        function.__module__ = "kael"
+        function.__doc__ = f"{self.signature}\n\n{self.doc}"
+        function.op = self  # type: ignore[attr-defined]
+        return function
+
+    def _check(self) -> None:
+        readable = readable_names(self)
+        for formula in (*self.vjps, self.joint):
+            if formula is None:
+                continue
+            first, *others = formula_parameters(formula)
+            unknown = [name for name in others if name not in readable]
+            if first != "g" or unknown:
+                raise KaelError(
+                    f"{self.name}: a formula reads {unknown or first!r}; it takes g first, then "
+                    f"names out of {', '.join(sorted(readable))}"
+                )
+
+
+class Composite:
+    """A function made of operations: it records their nodes and has none of its own."""
+
+    def __init__(
+        self, signature: str, function: Callable[..., Any], *, doc: str, family: str, method: bool
+    ) -> None:
+        self.signature = signature
+        self.name, self.parameters, self.defaults, self.variadic, self.rest = _parse(signature)
+        self.function = function
+        self.doc = doc
+        self.family = family
+        self.method = method
+        self.strings: tuple[str, ...] = ()
+        COMPOSITES[self.name] = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def _unary_caller(op: Operation) -> Callable[..., Tensor]:
+    """The short way for one operand: no binding, no promotion unless it is due."""
+    kernel = op.kernel
+    real = op.real
+    inputs = op.inputs
+    ndarray = np.ndarray
+
+    def call(x: Any = _REQUIRED, **kwargs: Any) -> Tensor:
+        if x.__class__ is not Tensor or kwargs:
+            args = () if x is _REQUIRED else (x,)
+            ((x,), _) = op.split(op.bind(args, kwargs))
+        given = x._array
+        if real and given.dtype.kind != "f":
+            return op.apply((x,))
+        try:
+            array = state.run(kernel, given)
+        except Exception as error:
+            raise op.failure(error, [given.shape]) from error
+        if array.__class__ is not ndarray:
+            array = np.asarray(array)
+        return op.finish(array, (x,), ())
+
+    assert len(inputs) == 1
+    return call
+
+
+def _binary_caller(op: Operation) -> Callable[..., Tensor]:
+    """The short way for two operands of one dtype."""
+    kernel = op.kernel
+    real = op.real
+    ndarray = np.ndarray
+
+    def call(x: Any = _REQUIRED, other: Any = _REQUIRED, **kwargs: Any) -> Tensor:
+        if x.__class__ is not Tensor or other.__class__ is not Tensor or kwargs:
+            args = tuple(value for value in (x, other) if value is not _REQUIRED)
+            ((x, other), _) = op.split(op.bind(args, kwargs))
+        left, right = x._array, other._array
+        if left.dtype is not right.dtype or (real and left.dtype.kind != "f"):
+            return op.apply((x, other))
+        try:
+            array = state.run(kernel, left, right)
+        except Exception as error:
+            raise op.failure(error, [left.shape, right.shape]) from error
+        if array.__class__ is not ndarray:
+            array = np.asarray(array)
+        return op.finish(array, (x, other), ())
+
+    return call
+
+
+def unary(
+    name: str,
+    kernel: Kernel,
+    *,
+    vjp: Formula | None = None,
+    text: str = "",
+    domain: Domain,
+    real: bool = True,
+    analytic: bool = True,
+    **facts: Any,
+) -> Operation:
+    """Declare an elementwise operation of one tensor; integers become the default float dtype."""
+    return Operation(
+        f"{name}(x)",
+        kernel,
+        vjp={"x": vjp},
+        text={"x": text},
+        real=real,
+        analytic=analytic,
+        batch="elementwise",
+        samples=lambda rng: unary_samples(rng, domain),
+        **facts,
+    )
+
+
+def binary(
+    name: str,
+    kernel: Kernel,
+    *,
+    vjp: tuple[Formula | None, Formula | None] = (None, None),
+    text: tuple[str, str] = ("", ""),
+    domain: Domain | tuple[Domain, Domain],
+    analytic: bool = True,
+    **facts: Any,
+) -> Operation:
+    """Declare an elementwise operation of two tensors that broadcast and promote."""
+    domains = domain if isinstance(domain, tuple) else (domain, domain)
+    return Operation(
+        f"{name}(x, other)",
+        kernel,
+        vjp={"x": vjp[0], "other": vjp[1]},
+        text={"x": text[0], "other": text[1]},
+        broadcasts=True,
+        promotes=("x", "other"),
+        analytic=analytic,
+        batch="elementwise",
+        samples=lambda rng: binary_samples(rng, *domains),
+        **facts,
+    )
+
+
+def composite(
+    signature: str, *, doc: str, family: str, method: bool = True
+) -> Callable[[Callable[..., Any]], Composite]:
+    """Declare a function made of operations."""
+
+    def declare(function: Callable[..., Any]) -> Composite:
+        return Composite(signature, function, doc=doc, family=family, method=method)
+
+    return declare
+
+
+def lookup(name: str) -> Operation | Composite | None:
+    """Return the operation that a name or an alias stands for."""
+    name = ALIASES.get(name, name)
+    return REGISTRY.get(name) or COMPOSITES.get(name)
+
+
+def _register(op: Operation) -> None:
+    if op.name in REGISTRY:
+        raise KaelError(f"operation {op.name} is declared twice")
+    REGISTRY[op.name] = op
+    for alias in op.aliases:
+        ALIASES[alias] = op.name
+
+
+def _pascal(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _parse(
+    signature: str,
+) -> tuple[str, tuple[str, ...], dict[str, Any], bool, str | None]:
+    """Read `name(x, dim=None, *shape)`; `tensors[]` marks a list of tensors."""
+    name, _, inside = signature.partition("(")
+    names: list[str] = []
+    defaults: dict[str, Any] = {}
+    variadic = False
+    rest = None
+    for part in inside.rstrip(")").split(", "):
+        if not part:
+            continue
+        parameter, _, default = part.partition("=")
+        if parameter.startswith("*"):
+            parameter = rest = parameter[1:]
+        if parameter.endswith("[]"):
+            parameter, variadic = parameter[:-2], True
+        names.append(parameter)
+        if default:
+            defaults[parameter] = _literal(default)
+    return name, tuple(names), defaults, variadic, rest
+
+
+def _literal(text: str) -> Any:
+    if text in _LITERALS:
+        return _LITERALS[text]
+    if text[0] in "\"'":
+        return text[1:-1]
+    return int(text) if text.lstrip("-").isdigit() else float(text)
