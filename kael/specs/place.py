@@ -1,0 +1,106 @@
+"""Where something stands in a file, and the error that points there; no parsing lives here."""
+
+from dataclasses import dataclass, field
+
+from kael.errors import KaelError
+
+WINDOW = 100  # characters of a long source line that are shown around the caret
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a file, or in a text that has a label instead of a file.
+
+    Lines and columns count from 1, columns in characters. `source` is the whole text, so that an
+    error can show the line.
+
+    >>> str(Place("specs/gate.yaml", 7, 12)), str(Place(None, 1, 5, "<expression>"))
+    ('specs/gate.yaml:7:12', '<expression>:1:5')
+    """
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    label: str = ""
+    source: str | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        parts = [self.file if self.file is not None else self.label]
+        if self.line is not None:
+            parts.append(str(self.line))
+            if self.column is not None:
+                parts.append(str(self.column))
+        return ":".join(part for part in parts if part)
+
+    def at(self, line: int | None, column: int | None) -> "Place":
+        """Return the same text's place at another line and column."""
+        return Place(self.file, line, column, self.label, self.source)
+
+    def source_line(self) -> str | None:
+        """Return the line of the text that the place is in, or None where it is not known."""
+        if self.source is None or self.line is None:
+            return None
+        lines = self.source.split("\n")
+        return lines[self.line - 1].rstrip("\r") if 0 < self.line <= len(lines) else None
+
+
+class SpecError(KaelError):
+    """A spec, an expression or a target cannot be read or evaluated.
+
+    The first line of the text is `file:line:column: message`; the source line with a caret, the
+    detail and the hint follow on lines of their own.
+
+    >>> print(SpecError("unknown name 'z'", Place("a.yaml", 1, 5, source="x + z"), hint="use x"))
+    a.yaml:1:5: unknown name 'z'
+      x + z
+          ^
+      use x
+    """
+
+    def __init__(
+        self,
+        message: str,
+        place: Place | None = None,
+        source_line: str | None = None,
+        hint: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        self.message = message
+        self.place = place if place is not None else Place()
+        self.source_line = source_line if source_line is not None else self.place.source_line()
+        self.hint = hint
+        self.detail = detail
+        super().__init__(message)
+
+    def render(self) -> str:
+        """Return the whole text of the error, of several lines."""
+        where = str(self.place)
+        lines = [f"{where}: {self.message}" if where else self.message]
+        if self.source_line is not None and self.source_line.strip():
+            lines += [f"  {line}" for line in point_at(self.source_line, self.place.column)]
+        for extra in (self.detail, self.hint):
+            if extra:
+                lines += [f"  {line}" for line in extra.splitlines()]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def point_at(line: str, column: int | None) -> list[str]:
+    """Return a source line and, where the column is known, a caret under it.
+
+    A long line is cut to the part around the caret; characters that a terminal would act on are
+    shown as `�`, so that a hostile file cannot write escape codes.
+    """
+    shown = "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}"
+                    for char in line)  # fmt: skip
+    if column is None:
+        return [shown if len(shown) <= WINDOW else shown[:WINDOW] + "…"]
+    caret = column - 1
+    start = max(0, caret - WINDOW // 2) if len(shown) > WINDOW else 0
+    end = start + WINDOW
+    before, after = "…" if start else "", "…" if end < len(shown) else ""
+    indent = "".join("\t" if char == "\t" else " " for char in shown[start:caret])
+    indent += " " * max(0, caret - len(shown))
+    return [before + shown[start:end].rstrip() + after, " " * len(before) + indent + "^"]
