@@ -38,7 +38,7 @@ Arguments = tuple[Any, ...]
 Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
 BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments]
 Batch = Literal["elementwise"] | BatchRule | None
-Samples = Callable[[np.random.Generator], Iterable[Sample]]
+Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 
 REGISTRY: dict[str, Operation] = {}
 ALIASES: dict[str, str] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-Domain = Callable[[np.random.Generator, tuple[int, ...]], Array]
+Domain = Callable[["np.random.Generator", tuple[int, ...]], Array]
 
 UNARY_SHAPES: Sequence[tuple[int, ...]] = ((), (3,), (2, 3), (1, 4), (0,), (2, 0, 3))
 BINARY_SHAPES: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] = (
