@@ -4,9 +4,11 @@ Only the invoked command is imported, and Typer only to parse options: what is i
 how long `kael trace` takes. The one `try` of the command line is here.
 """
 
+import gc
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
 from kael.errors import KaelError
@@ -46,7 +48,16 @@ nothing was compared; 3 a bug in kael; 130 interrupted.
 
 def run() -> NoReturn:
     """Run the command line of this process and exit with its code."""
-    sys.exit(main(sys.argv[1:]))
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that lacks a character must not end a run
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    # What a short command allocates is hardly ever garbage, and looking for garbage while it
+    # starts and again while Python exits is a quarter of its time.
+    gc.set_threshold(50_000, 20, 20)
+    code = main(sys.argv[1:])
+    gc.freeze()
+    sys.exit(code)
 
 
 def main(arguments: "Sequence[str]") -> int:

@@ -156,8 +156,9 @@ def _parser(declared: type[Declared]) -> Any:
         return declared(**values)
 
     annotations: dict[str, Any] = {}
-    for cls in reversed(declared.__mro__):
-        annotations |= get_annotations(cls)
+    for cls in declared.__mro__:
+        # a command's own options come first in its help, the common ones last
+        annotations = {**annotations, **get_annotations(cls), **annotations}
     build.__annotations__ = annotations
     build.__signature__ = Signature(  # type: ignore[attr-defined]
         [

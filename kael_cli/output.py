@@ -24,7 +24,7 @@ class Output:
         self._parts: list[str] = []
         self._closed = False
         self._quiet = options.quiet
-        self.color = self._path is None and _wants_color(options.color)
+        self.color = _wants_color(options.color, terminal=self._path is None)
         if self._path is not None:
             _refuse_unwritable(self._path)
 
@@ -93,9 +93,9 @@ def _refuse_unwritable(path: str) -> None:
         raise CommandError(f"cannot write '{path}': there is no directory '{folder}'")
 
 
-def _wants_color(choice: str) -> bool:
+def _wants_color(choice: str, *, terminal: bool) -> bool:
     if choice != "auto":
         return choice == "always"
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if not terminal or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout.isatty()

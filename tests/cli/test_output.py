@@ -23,9 +23,14 @@ def test_a_file_is_written_when_the_command_ends(tmp_path, capsys):
 def test_an_exception_leaves_the_old_file(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(ValueError, match="stop"), Output(Options(output=str(path))) as output:
-        output.write("half")
-        raise ValueError("stop")
+
+    def stops_half_way():
+        with Output(Options(output=str(path))) as output:
+            output.write("half")
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        stops_half_way()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.txt"]
 
