@@ -39,7 +39,7 @@ def main() -> None:
     for name, tensor in make().items():
         np.save(HERE / f"{name}.npy", tensor.detach().numpy())
     (HERE / "PROVENANCE").write_text(
-        f"Made by tests/golden/make_mlp.py with PyTorch {torch.__version__}, seed {SEED}, float64.\n"
+        f"Made by make_mlp.py with PyTorch {torch.__version__}, seed {SEED}, float64.\n"
     )
 
 
