@@ -1,0 +1,415 @@
+"""Each entry against its own differences: one cheap pair first, a ladder of steps where needed.
+
+Most entries are settled by one central difference. What that does not settle, for whatever
+reason, is looked at again with steps of many sizes, and `kinks.judge` decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kael.checker import numeric
+from kael.checker.kinks import SURE, Tolerance, Verdict, encloses, judge
+from kael.checker.model import Array, Floats
+from kael.checker.numeric import EPSILON, Ladder
+from kael.checker.subject import Subject
+
+Probe = Callable[[int, Array, Floats], tuple[Floats, Floats]]
+"""(input, entries, signed steps) -> (steps really taken, outputs one row an entry)."""
+
+MOST_LADDERS = 256
+MOST_HIDDEN = 48
+CONFIRMED = 12
+
+# Rows of outputs held at once.
+_BLOCK = 1 << 20
+
+
+@dataclass
+class Heads:
+    """The numbers compared for each entry: weighted sums of the output, or its every element.
+
+    `weights` has one column a head; None means that each element of the output is a head.
+    """
+
+    weights: Floats | None
+    value: Floats
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            self._parts = (EPSILON * self.weights * self.value[:, None]) ** 2
+
+    @property
+    def count(self) -> int:
+        """How many numbers are compared for each entry."""
+        return self.value.size if self.weights is None else self.weights.shape[1]
+
+    def changes(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Changes from the value at the point, a row an entry, and the rounding in them.
+
+        Outputs that did not move at all add no rounding.
+        """
+        moved = rows - self.value
+        shaken = moved != 0
+        # Where nothing moved at all the change may have been lost in any of them.
+        shaken |= ~shaken.any(axis=1, keepdims=True)
+        if self.weights is None:
+            return moved, np.where(shaken, EPSILON * np.abs(self.value), 0.0)
+        return moved @ self.weights, np.sqrt(shaken.astype(np.float64) @ self._parts)
+
+
+@dataclass
+class Compared:
+    """All entries of one input that were compared, flat, with their verdicts."""
+
+    entries: Array
+    heads: Array
+    analytic: Floats
+    numeric: Floats
+    error: Floats
+    status: Array
+    verdicts: dict[tuple[int, int], Verdict]
+
+    @property
+    def wrong(self) -> Array:
+        """Which were judged wrong."""
+        return np.asarray(self.status == "failed")
+
+
+def probe_each(subject: Subject) -> Probe:
+    """Move one entry at a time, in place."""
+
+    def probe(which: int, entries: Array, steps: Floats) -> tuple[Floats, Floats]:
+        flat = subject.flat(which)
+        taken = np.empty(len(entries))
+        rows = np.empty((len(entries), int(np.prod(subject.output_shape))))
+        evaluate = subject.evaluate
+        numbers = zip(entries.tolist(), steps.tolist(), strict=True)
+        for row, (entry, step) in enumerate(numbers):
+            x = flat[entry]
+            flat[entry] = moved = x + step
+            taken[row] = moved - x
+            try:
+                rows[row] = evaluate()
+            finally:
+                flat[entry] = x
+        return taken, rows
+
+    return probe
+
+
+def compare_entries(
+    subject: Subject,
+    probe: Probe,
+    which: int,
+    entries: Array,
+    analytic: Floats,
+    heads: Heads,
+    tolerance: Tolerance,
+    eps: float,
+    fine: bool = False,
+) -> Compared:
+    """Compare `analytic` (a row an entry, a column a head) with differences."""
+    x = np.abs(np.asarray(subject.arrays[which], dtype=np.float64).reshape(-1)[entries])
+    count, columns = len(entries), heads.count
+    numbers, errors = np.empty((count, columns)), np.empty((count, columns))
+    settled = np.zeros((count, columns), dtype=bool)
+    hidden = np.zeros((count, columns), dtype=bool)
+    gaps = np.zeros((count, columns))
+    if fine:
+        errors[:] = math.inf
+        numbers[:] = math.nan
+    else:
+        steps = np.maximum(eps * np.maximum(1.0, x), 4 * np.spacing(x))
+        for block in _blocks(count, subject):
+            up, right, noise = _changes(probe, which, entries[block], steps[block], heads)
+            down, left, _ = _changes(probe, which, entries[block], -steps[block], heads)
+            width = up + down
+            number = (right + left) / width
+            numbers[block] = number
+            errors[block] = 2 * noise / width
+            gaps[block] = np.abs(right / up - left / down)
+        settled, hidden = _settle(analytic, numbers, errors, gaps, tolerance)
+    status = np.where(settled, "passed", "inconclusive").astype(object)
+    verdicts: dict[tuple[int, int], Verdict] = {}
+    open_rows = _worth_looking(analytic, numbers, settled, hidden)
+    for row, column in zip(*np.nonzero(hidden), strict=True):
+        if row not in open_rows:
+            status[row, column] = "passed"
+            verdicts[row, column] = Verdict(
+                "passed", numbers[row, column], errors[row, column], unverified=True
+            )
+    looked = _look_closer(
+        subject, probe, which, entries, open_rows, analytic, heads, tolerance, eps, fine
+    )
+    for (row, column), verdict in looked.items():
+        if settled[row, column] and verdict.status == "inconclusive":
+            continue
+        status[row, column] = verdict.status
+        numbers[row, column] = verdict.numeric
+        errors[row, column] = verdict.error
+        verdicts[row, column] = verdict
+    _judge_rest(status, analytic, numbers, errors, settled, tolerance, verdicts)
+    return Compared(
+        np.repeat(entries, columns),
+        np.tile(np.arange(columns), count),
+        analytic.reshape(-1),
+        numbers.reshape(-1),
+        errors.reshape(-1),
+        status.reshape(-1),
+        {(int(entries[row]), int(column)): verdict for (row, column), verdict in verdicts.items()},
+    )
+
+
+def _settle(
+    analytic: Floats, numbers: Floats, errors: Floats, gaps: Floats, tolerance: Tolerance
+) -> tuple[Array, Array]:
+    """Which pairs one difference settles as equal, and which its rounding alone hides."""
+    difference = np.abs(analytic - numbers)
+    size = np.maximum(np.abs(analytic), np.abs(numbers))
+    allowed = difference <= tolerance.atol + tolerance.rtol * np.abs(numbers)
+    alike = difference <= tolerance.rtol * size if tolerance.strict else allowed
+    exact = (analytic == 0) & (numbers == 0) & (gaps == 0)
+    sharp = SURE * errors <= tolerance.atol + tolerance.rtol * size
+    largest = np.nanmax(np.where(np.isfinite(numbers), np.abs(numbers), 0.0), initial=0.0)
+    # A kink whose two slopes happen to average to the analytic value must not go unseen.
+    bent = (gaps > 1e-2 * size + 40 * errors) & (gaps > 1e-4 * min(1.0, largest or 1.0))
+    settled = exact | (allowed & alike & sharp & ~bent)
+    hidden = allowed & ~alike & (difference <= SURE * errors) & ~bent & ~settled
+    return settled, hidden
+
+
+def _worth_looking(analytic: Floats, numbers: Floats, settled: Array, hidden: Array) -> set[int]:
+    """The rows that get a ladder: all that are open, up to a limit, the worst and some others."""
+    with np.errstate(all="ignore"):
+        size = np.maximum(np.abs(analytic), np.abs(numbers))
+        worse = np.where(settled, -1.0, np.abs(analytic - numbers) / np.where(size > 0, size, 1.0))
+    worse[np.isnan(worse) & ~settled] = math.inf
+    score = worse.max(axis=1)
+    open_rows = np.flatnonzero((~settled & ~hidden).any(axis=1))
+    only_hidden = np.setdiff1d(np.flatnonzero((~settled & hidden).any(axis=1)), open_rows)
+    if len(only_hidden) > MOST_HIDDEN:
+        only_hidden = only_hidden[np.argsort(-score[only_hidden])[:MOST_HIDDEN]]
+    if len(open_rows) > MOST_LADDERS:
+        order = open_rows[np.argsort(-score[open_rows], kind="stable")]
+        half = MOST_LADDERS // 2
+        spread = order[half:][:: max(1, (len(order) - half) // half)][:half]
+        open_rows = np.concatenate([order[:half], spread])
+    return set(open_rows.tolist()) | set(only_hidden.tolist())
+
+
+def _judge_rest(
+    status: Array,
+    analytic: Floats,
+    numbers: Floats,
+    errors: Floats,
+    settled: Array,
+    tolerance: Tolerance,
+    verdicts: dict[tuple[int, int], Verdict],
+) -> None:
+    """What no ladder looked at, when very many entries differ: one difference has to do."""
+    for row, column in zip(*np.nonzero(~settled), strict=True):
+        if (row, column) in verdicts:
+            continue
+        a, n, e = analytic[row, column], numbers[row, column], errors[row, column]
+        wrong = abs(a - n) > SURE * e and abs(a - n) > 0.05 * max(abs(a), abs(n))
+        if not np.isfinite(n):
+            continue
+        if wrong:
+            status[row, column] = "failed"
+            verdicts[row, column] = Verdict("failed", n, e)
+        elif tolerance.allows(a, n):
+            status[row, column] = "passed"
+            verdicts[row, column] = Verdict("passed", n, e, unverified=True)
+
+
+def _blocks(count: int, subject: Subject) -> list[slice]:
+    size = max(1, int(np.prod(subject.output_shape)))
+    rows = max(1, _BLOCK // size)
+    return [slice(start, start + rows) for start in range(0, count, rows)]
+
+
+def _changes(
+    probe: Probe, which: int, entries: Array, steps: Floats, heads: Heads
+) -> tuple[Floats, Floats, Floats]:
+    """Distance walked, and f(x+h) - f(x) or f(x) - f(x-h), always in the sense of growing x."""
+    taken, rows = probe(which, entries, steps)
+    change, noise = heads.changes(rows)
+    forward = steps[:, None] > 0
+    return np.abs(taken)[:, None], np.where(forward, change, -change), noise
+
+
+def _look_closer(
+    subject: Subject,
+    probe: Probe,
+    which: int,
+    entries: Array,
+    open_rows: set[int],
+    analytic: Floats,
+    heads: Heads,
+    tolerance: Tolerance,
+    eps: float,
+    fine: bool,
+) -> dict[tuple[int, int], Verdict]:
+    """Ladders for the open rows, the near steps first and the far ones where they matter."""
+    rows = sorted(open_rows)
+    if not rows:
+        return {}
+    x = np.asarray(subject.arrays[which], dtype=np.float64).reshape(-1)
+    climb = _Climb(probe, which, entries, x, heads)
+    if fine:
+        climb.walk(rows, lambda value: numeric.fine_steps(value))
+        verdicts = climb.judged(rows, analytic, tolerance)
+        rows = sorted({row for (row, _), v in verdicts.items() if v.status != "passed"})
+    else:
+        verdicts = {}
+    climb.walk(rows, lambda value: numeric.near_steps(value, eps))
+    verdicts.update(climb.judged(rows, analytic, tolerance))
+    unsure = sorted({row for (row, _), v in verdicts.items() if _unsure(v)})
+    failed = [row for row in unsure if any(_failed(verdicts, row, heads.count))]
+    others = [row for row in unsure if row not in set(failed)]
+    first, rest = failed[:CONFIRMED], failed[CONFIRMED:]
+    for group in (others + first, rest):
+        before = {row: list(_failed(verdicts, row, heads.count)) for row in group}
+        climb.walk(group, lambda value: numeric.far_steps(value, eps))
+        verdicts.update(climb.judged(group, analytic, tolerance))
+        climb.recheck_stairs(group, verdicts, analytic, tolerance)
+        upheld = all(
+            list(_failed(verdicts, row, heads.count)) == before[row]
+            for row in group
+            if row in set(first)
+        )
+        if upheld and len(first) == CONFIRMED:
+            # A dozen verdicts stood up to every step: the others of their kind are believed.
+            break
+    return verdicts
+
+
+def _unsure(verdict: Verdict) -> bool:
+    return verdict.status != "passed" or verdict.unverified or verdict.shape != "smooth"
+
+
+def _failed(verdicts: dict[tuple[int, int], Verdict], row: int, columns: int) -> list[bool]:
+    return [
+        (verdict := verdicts.get((row, column))) is not None and verdict.status == "failed"
+        for column in range(columns)
+    ]
+
+
+class _Climb:
+    """The ladders of some rows of one input, one a head, filled step by step."""
+
+    def __init__(self, probe: Probe, which: int, entries: Array, x: Floats, heads: Heads) -> None:
+        self.probe, self.which, self.entries, self.x, self.heads = probe, which, entries, x, heads
+        self.ladders: dict[tuple[int, int], Ladder] = {}
+
+    def walk(self, rows: list[int], steps_of: Callable[[float], list[float]]) -> None:
+        """Add the steps that `steps_of` gives for the value of each row's entry."""
+        wanted = [
+            (row, step) for row in rows for step in steps_of(float(self.x[self.entries[row]]))
+        ]
+        if not wanted:
+            return
+        size = max(1, self.heads.value.size)
+        for start in range(0, len(wanted), max(1, _BLOCK // size)):
+            self._take(wanted[start : start + max(1, _BLOCK // size)])
+
+    def _take(self, wanted: list[tuple[int, float]]) -> None:
+        index = np.array([row for row, _ in wanted])
+        steps = np.array([step for _, step in wanted])
+        up, right, noise = _changes(self.probe, self.which, self.entries[index], steps, self.heads)
+        down, left, _ = _changes(self.probe, self.which, self.entries[index], -steps, self.heads)
+        for i, (row, step) in enumerate(wanted):
+            for column in range(self.heads.count):
+                ladder = self.ladders.get((row, column))
+                if ladder is None:
+                    ladder = self.ladders[row, column] = Ladder(0.0)
+                if np.isfinite(noise[i, column]):
+                    ladder.noise = max(ladder.noise, float(noise[i, column]))
+                ladder.add(
+                    step,
+                    (float(up[i, 0]), float(down[i, 0])),
+                    (float(right[i, column]), float(left[i, column])),
+                )
+
+    def judged(
+        self, rows: list[int], analytic: Floats, tolerance: Tolerance
+    ) -> dict[tuple[int, int], Verdict]:
+        """The verdicts on some rows, from what their ladders hold by now."""
+        return {
+            (row, column): judge(float(analytic[row, column]), self.ladders[row, column], tolerance)
+            for row in rows
+            for column in range(self.heads.count)
+            if (row, column) in self.ladders
+        }
+
+    def recheck_stairs(
+        self,
+        rows: list[int],
+        verdicts: dict[tuple[int, int], Verdict],
+        analytic: Floats,
+        tolerance: Tolerance,
+    ) -> None:
+        """Take a failure back where rounding turned the function into a stair.
+
+        (x + 1e12) - 1e12 does not move at all for small steps. A stair shows itself in values
+        that repeat exactly; its tread is the rounding of every change.
+        """
+        for row in rows:
+            for column in range(self.heads.count):
+                verdict = verdicts.get((row, column))
+                if verdict is None or verdict.status == "passed":
+                    continue
+                ladder = self.ladders[row, column]
+                tread = self._tread(row, column, ladder)
+                if tread == 0:
+                    continue
+                ladder.noise = max(ladder.noise, tread)
+                for side in (ladder.right, ladder.left):
+                    for step in [s for s, (_, c) in side.items() if abs(c) < tread / 2]:
+                        del side[step]
+                again = judge(float(analytic[row, column]), ladder, tolerance)
+                if again.status == "failed":
+                    verdicts[row, column] = again
+                    continue
+                note = f"rounding hides the slope: values repeat exactly over steps of {tread:.2g}"
+                verdicts[row, column] = Verdict(
+                    "inconclusive", again.numeric, again.error, "unknown", "noise", note
+                )
+
+    def _tread(self, row: int, column: int, ladder: Ladder) -> float:
+        """The height of the steps of a stair made by rounding; 0 where there is none."""
+        still = [
+            s
+            for s in ladder.right.keys() & ladder.left.keys()
+            if ladder.right[s][1] == 0 == ladder.left[s][1]
+        ]
+        moving = [s for s, (_, c) in ladder.right.items() if c != 0]
+        scale = max(1.0, abs(float(self.x[self.entries[row]])))
+        # A stair as wide as the input is large is what the function is, not what rounding did.
+        if not still or not moving or min(moving) > 1e-2 * scale:
+            return 0.0
+        entry = np.repeat(self.entries[row : row + 1], 60)
+        steps = min(moving) * np.linspace(0.025, 1.5, 60)
+        _, changes, _ = _changes(self.probe, self.which, entry, steps, self.heads)
+        values = changes[:, column]
+        moved = np.abs(values[values != 0])
+        repeated = len(moved) > 0 and len(np.unique(values)) <= len(moved) // 2
+        return float(np.min(moved)) if repeated else 0.0
+
+
+def enclosed_sum(
+    right: Floats, left: Floats, weights: Floats, analytic: float, slack: float, rule: Tolerance
+) -> bool:
+    """Whether a value lies in the weighted sum of the intervals between one-sided slopes.
+
+    Each element of the output may answer its own kink in its own way, so the projection of a
+    right gradient lies in the sum of the intervals, not between the slopes of the projection.
+    """
+    a, b = right * weights, left * weights
+    low, high = float(np.minimum(a, b).sum()), float(np.maximum(a, b).sum())
+    return encloses(analytic, low, high, slack, rule)

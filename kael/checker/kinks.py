@@ -1,0 +1,232 @@
+"""The verdict on one entry: right, wrong, at a kink, or not to be told and why.
+
+One-sided slopes at shrinking steps decide. They agree and differ from the analytic value: wrong.
+They differ and enclose it: a kink, which any value between them answers. They differ and do not
+enclose it: wrong. A side without finite values is the edge of a domain, a value that does not
+come close as the step shrinks is a jump.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+from kael.checker.model import Status
+from kael.checker.numeric import NONE, Estimate, Ladder, slope, spread
+
+Shape = Literal["smooth", "kink", "edge", "jump", "infinite", "unknown"]
+
+SURE = 10.0
+"""How many times its own error a difference must be before it is called real."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The rule of comparison: |a - n| <= atol + rtol * |n|, and the stricter one at defaults."""
+
+    atol: float
+    rtol: float
+    strict: bool
+
+    def allows(self, analytic: float, numeric: float) -> bool:
+        """Whether the plain rule passes the pair."""
+        return abs(analytic - numeric) <= self.atol + self.rtol * abs(numeric)
+
+    def relative(self, analytic: float, numeric: float) -> float:
+        """The difference that counts as relative agreement."""
+        return self.rtol * max(abs(analytic), abs(numeric))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided about one entry, and the numbers behind it."""
+
+    status: Status
+    numeric: float
+    error: float
+    shape: Shape = "smooth"
+    reason: str | None = None
+    note: str | None = None
+    left: float = math.nan
+    right: float = math.nan
+    unverified: bool = False
+
+
+def judge(analytic: float, ladder: Ladder, tolerance: Tolerance) -> Verdict:
+    """Decide one entry from the changes of value along it."""
+    right_points, left_points = ladder.one_sided(ladder.right), ladder.one_sided(ladder.left)
+    if not right_points and not left_points:
+        return Verdict(
+            "inconclusive",
+            math.nan,
+            math.inf,
+            "unknown",
+            "domain",
+            "every step meets a value that is not finite",
+        )
+    jumps = [
+        side
+        for side, points in (("above", right_points), ("below", left_points))
+        if jumped(points, ladder)
+    ]
+    if jumps:
+        return Verdict(
+            "inconclusive",
+            math.nan,
+            math.inf,
+            "jump",
+            "discontinuous",
+            f"the value jumps just {' and '.join(jumps)} this point: it has no derivative here",
+        )
+    grown = _infinite_slope(analytic, right_points, left_points, ladder)
+    if grown is not None:
+        return grown
+    right, left = slope(right_points, 1, ladder.noise), slope(left_points, 1, ladder.noise)
+    if _both_ends_close(ladder):
+        if is_kink(right, left) and not unresolved(analytic, ladder):
+            return _at_kink(analytic, right, left, tolerance)
+        central = slope(ladder.central(), 2, ladder.noise)
+        if unresolved(analytic, ladder):
+            central = Estimate(central.value, math.inf, central.step)
+        return compare(analytic, central, tolerance, left, right)
+    edge = right if right.error <= left.error else left
+    return compare(analytic, edge, tolerance, left, right, shape="edge")
+
+
+def unresolved(analytic: float, ladder: Ladder) -> bool:
+    """Whether the smallest steps, and they alone, begin to agree with the analytic value.
+
+    sin(1e8 * x) turns over within all but the smallest steps: larger ones say nothing of it.
+    """
+    points = spread(ladder.central())
+    if len(points) < 3 or not analytic or not math.isfinite(analytic):
+        return False
+    rates = [c / t for t, c in points]
+    near = abs(rates[-1] - analytic) < 0.05 * abs(analytic)
+    far = abs(rates[-3] - analytic) > 0.5 * abs(analytic)
+    return near and far and abs(points[-1][1]) > 1e3 * ladder.noise
+
+
+def is_kink(right: Estimate, left: Estimate) -> bool:
+    """Whether the slopes of the two sides differ by more than their own errors."""
+    gap = abs(right.value - left.value)
+    size = max(abs(right.value), abs(left.value))
+    return gap > SURE * (right.error + left.error) and gap > 1e-6 * size
+
+
+def compare(
+    analytic: float,
+    estimate: Estimate,
+    tolerance: Tolerance,
+    left: Estimate = NONE,
+    right: Estimate = NONE,
+    shape: Shape = "smooth",
+) -> Verdict:
+    """The rule of comparison for a derivative that exists."""
+    numeric, error = estimate.value, estimate.error
+    difference = abs(analytic - numeric)
+    verdict = partial(Verdict, left=left.value, right=right.value)
+    if not math.isfinite(numeric) or not math.isfinite(error):
+        note = "the steps that could be taken do not settle on a derivative"
+        return verdict("inconclusive", numeric, error, shape, "domain", note)
+    if not math.isfinite(analytic):
+        return verdict("failed", numeric, error, shape, None, None)
+    relative = tolerance.relative(analytic, numeric)
+    real = difference > SURE * error
+    if not tolerance.allows(analytic, numeric):
+        if real:
+            return verdict("failed", numeric, error, shape, None, None)
+        return verdict("inconclusive", numeric, error, shape, "noise", _noisy(error))
+    if tolerance.strict and difference > relative:
+        if real:
+            return verdict("failed", numeric, error, shape, None, None)
+        return verdict("passed", numeric, error, shape, unverified=True)
+    if error > tolerance.atol + tolerance.rtol * abs(numeric):
+        return verdict("inconclusive", numeric, error, shape, "noise", _noisy(error))
+    return verdict("passed", numeric, error, shape)
+
+
+def _noisy(error: float) -> str:
+    return f"the numeric side is uncertain by {error:.2g}, so it cannot tell"
+
+
+def encloses(analytic: float, low: float, high: float, slack: float, tolerance: Tolerance) -> bool:
+    """Whether a value lies between two slopes, but for their errors and the relative tolerance."""
+    slack += tolerance.rtol * max(abs(low), abs(high))
+    return low - slack <= analytic <= high + slack
+
+
+def _at_kink(analytic: float, right: Estimate, left: Estimate, tolerance: Tolerance) -> Verdict:
+    low, high = sorted((left.value, right.value))
+    error = right.error + left.error
+    middle = (low + high) / 2
+    verdict = partial(Verdict, left=left.value, right=right.value)
+    if encloses(analytic, low, high, SURE * error, tolerance):
+        return verdict("passed", middle, error, "kink", "kink")
+    note = f"at a kink whose one-sided slopes are {left.value:.6g} and {right.value:.6g}"
+    nearest = low if analytic < low else high
+    if not math.isfinite(analytic):
+        nearest = middle
+    return verdict("failed", nearest, error, "kink", "kink", note)
+
+
+def _both_ends_close(ladder: Ladder) -> bool:
+    """Whether small steps to both sides are finite, so that two slopes can be told."""
+    both = ladder.right.keys() & ladder.left.keys()
+    smallest = min([*ladder.right, *ladder.left])
+    return len(both) >= 2 and min(both) <= 10.5 * smallest
+
+
+def jumped(points: list[tuple[float, float]], ladder: Ladder) -> bool:
+    """Whether the value stays away from the value at the point however small the step."""
+    points = spread(points)
+    if len(points) < 4:
+        return False
+    last = [change for _, change in points[-4:]]
+    # Over three decades of the step a root still shrinks 5 times, a jump not at all.
+    if points[-4][0] < 100 * points[-1][0]:
+        return False
+    size = abs(last[-1])
+    noise = max(ladder.noise, 1e-13 * abs(ladder.value))
+    return size > 1e3 * noise and all(abs(c - last[-1]) < 0.1 * size for c in last)
+
+
+def _infinite_slope(
+    analytic: float,
+    right: list[tuple[float, float]],
+    left: list[tuple[float, float]],
+    ladder: Ladder,
+) -> Verdict | None:
+    """A slope that grows without bound as the step shrinks, as that of sqrt at 0."""
+    signs = [s for s in (_growing(right, ladder), _growing(left, ladder)) if s]
+    if not signs:
+        return None
+    infinity = math.copysign(math.inf, signs[0])
+    if math.isinf(analytic) and all(analytic * s > 0 for s in signs):
+        note = "the slope is infinite here, as the analytic value says"
+        return Verdict("passed", infinity, 0.0, "infinite", None, note)
+    if len(signs) == 2 and signs[0] != signs[1]:
+        # A cusp such as sqrt(abs(x)): every finite value lies between the two slopes.
+        return Verdict("passed", 0.0, 0.0, "kink", "kink", left=-infinity, right=infinity)
+    note = "the slope grows without bound as the step shrinks: there is no finite derivative here"
+    return Verdict("inconclusive", infinity, math.inf, "infinite", "undefined", note)
+
+
+def _growing(points: list[tuple[float, float]], ladder: Ladder) -> int:
+    """The sign of a slope that grows by a steady factor with every smaller step, else 0."""
+    trusted = [(t, c) for t, c in spread(points) if abs(c) > 100 * ladder.noise]
+    if len(trusted) < 5 or trusted[-5][0] < 999 * trusted[-1][0]:
+        return 0
+    rates = [c / t for t, c in trusted[-5:]]
+    factors = [
+        math.log(abs(b / a)) / math.log(s / t)
+        for (a, b), (s, _), (t, _) in zip(
+            pairwise(rates), trusted[-5:-1], trusted[-4:], strict=True
+        )
+        if a and b
+    ]
+    steady = len(factors) == 4 and min(factors) > 0.05 and max(factors) - min(factors) < 0.05
+    return (1 if rates[-1] > 0 else -1) if steady else 0

@@ -1,0 +1,237 @@
+"""The formula under check, as the checker drives it: evaluate, differentiate, move its inputs.
+
+A subject holds the arrays that are moved in place (always put back, also when the formula
+raises), evaluates the formula at wherever they are, and asks for its analytic gradient at the
+given point. `TensorSubject` drives a function of tensors, `OutsideSubject` one of NumPy arrays
+with a gradient that comes from elsewhere. What the numbers mean is decided by others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from kael.checker.model import Array, Floats
+from kael.engine.backward import backward
+from kael.engine.grad_mode import enable_grad, no_grad
+from kael.errors import KaelTypeError, KaelValueError
+from kael.tensors import Tensor
+
+
+class UndefinedError(KaelValueError):
+    """The formula has no finite value at the given point."""
+
+
+class Subject:
+    """A formula, its differentiated inputs, and where each of them stands in the call."""
+
+    names: list[str]
+    positions: list[int]
+    arrays: list[Array]
+    output_shape: tuple[int, ...]
+    evaluations: int
+    float32: bool = False
+
+    def evaluate(self) -> Floats:
+        """The output at the present inputs, flat and owned."""
+        raise NotImplementedError
+
+    def record(self) -> Floats:
+        """The output as the analytic side computes it; `gradients` may be asked for then."""
+        raise NotImplementedError
+
+    def gradients(self, upstream: Floats) -> list[Array | None]:
+        """The analytic gradient of each differentiated input; None where none arrived."""
+        raise NotImplementedError
+
+    def recording(self) -> Any:
+        """The context in which the numeric side evaluates."""
+        return no_grad()
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether the recorded output is connected to anything."""
+        return True
+
+    def flat(self, which: int) -> Any:
+        """One input as a flat sequence that writes through."""
+        array = self.arrays[which]
+        return array.reshape(-1) if array.flags.c_contiguous else array.flat
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Put every input back on the way out, whatever happened."""
+        kept = [array.copy() for array in self.arrays]
+        try:
+            yield
+        finally:
+            for array, original in zip(self.arrays, kept, strict=True):
+                array[...] = original
+
+
+class TensorSubject(Subject):
+    """A function of tensors; its gradient is what `backward` leaves in the leaves.
+
+    A float32 formula is evaluated again on float64 copies of its inputs for the numeric side.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Tensor],
+        names: Sequence[str],
+        chosen: Sequence[int],
+    ) -> None:
+        self.function = function
+        self.inputs = list(inputs)
+        self.positions = list(chosen)
+        self.names = [names[i] for i in chosen]
+        self.leaves = [self.inputs[i] for i in chosen]
+        self.float32 = any(leaf._array.dtype == np.float32 for leaf in self.leaves)
+        self.moved = self.inputs
+        if self.float32:
+            self.moved = [_widened(tensor) for tensor in self.inputs]
+        self.arrays = [self.moved[i]._array for i in chosen]
+        self.evaluations = 0
+        self.output: Tensor | None = None
+        self.output_shape = ()
+
+    def evaluate(self) -> Floats:
+        self.evaluations += 1
+        output = self.function(*self.moved)
+        if not isinstance(output, Tensor):
+            _refuse_output(output)
+        # A copy: the output may be a view of the very input that is being moved.
+        return np.array(output._array, dtype=np.float64).reshape(-1)
+
+    def record(self) -> Floats:
+        self.evaluations += 1
+        with enable_grad():
+            output = self.function(*self.inputs)
+        if not isinstance(output, Tensor):
+            _refuse_output(output)
+        self.output = output
+        self.output_shape = output.shape
+        return np.array(output._array, dtype=np.float64).reshape(-1)
+
+    @property
+    def differentiable(self) -> bool:
+        return self.output is not None and self.output._requires_grad
+
+    def gradients(self, upstream: Floats) -> list[Array | None]:
+        assert self.output is not None
+        if not self.output._requires_grad:
+            return [None] * len(self.leaves)
+        kept = [leaf._grad for leaf in self.leaves]
+        for leaf in self.leaves:
+            leaf._grad = None
+        try:
+            seed = upstream.reshape(self.output_shape).astype(self.output.dtype)
+            backward(self.output, Tensor(seed), retain_graph=True)
+            return [None if leaf._grad is None else leaf._grad._array for leaf in self.leaves]
+        finally:
+            for leaf, grad in zip(self.leaves, kept, strict=True):
+                leaf._grad = grad
+
+
+class OutsideSubject(Subject):
+    """A function of NumPy arrays with a claimed gradient: `grad(*inputs)` or `vjp(g, *inputs)`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs: Sequence[Any],
+        names: Sequence[str],
+        chosen: Sequence[int],
+        grad: Callable[..., Any] | None = None,
+        vjp: Callable[..., Any] | None = None,
+    ) -> None:
+        if (grad is None) == (vjp is None):
+            raise KaelTypeError("a function outside kael is checked with either grad= or vjp=")
+        self.function = function
+        self.grad = grad
+        self.vjp = vjp
+        self.inputs = [np.array(value) for value in inputs]
+        self.positions = list(chosen)
+        for i in chosen:
+            self.inputs[i] = np.array(self.inputs[i], dtype=np.float64)
+        self.names = [names[i] for i in chosen]
+        self.arrays = [self.inputs[i] for i in chosen]
+        self.evaluations = 0
+        self.output_shape = ()
+
+    def evaluate(self) -> Floats:
+        self.evaluations += 1
+        try:
+            output = self.function(*self._arguments())
+        except (ValueError, ArithmeticError):
+            # math.log(-1) raises where NumPy gives NaN; at the point itself `record` lets it out.
+            return np.full(int(np.prod(self.output_shape)), np.nan)
+        return np.array(output, dtype=np.float64).reshape(-1)
+
+    def record(self) -> Floats:
+        self.evaluations += 1
+        output = np.array(self.function(*self._arguments()))
+        if output.dtype.kind not in "fiub":
+            raise KaelTypeError(
+                f"a function under check must return real numbers, got {output.dtype}"
+            )
+        self.output_shape = output.shape
+        if self.grad is not None and output.size != 1:
+            raise KaelValueError(
+                "grad= is for a scalar result; this function returns shape "
+                f"{list(output.shape)}: give vjp=, called vjp(g, *inputs)"
+            )
+        return output.astype(np.float64).reshape(-1)
+
+    def gradients(self, upstream: Floats) -> list[Array | None]:
+        if self.vjp is not None:
+            returned = self.vjp(upstream.reshape(self.output_shape), *self._arguments())
+            factor = None
+        else:
+            assert self.grad is not None
+            returned = self.grad(*self._arguments())
+            factor = float(upstream[0])
+        several = isinstance(returned, (tuple, list)) and len(self.inputs) > 1
+        parts = list(returned) if several else [returned]
+        if len(parts) == len(self.inputs):
+            parts = [parts[i] for i in self.positions]
+        elif len(parts) != len(self.arrays):
+            raise KaelValueError(
+                f"the claimed gradient has {len(parts)} parts for {len(self.arrays)} inputs"
+            )
+        claimed = [None if part is None else np.array(part, dtype=np.float64) for part in parts]
+        for name, array, part in zip(self.names, self.arrays, claimed, strict=True):
+            if part is not None and part.shape != array.shape:
+                raise KaelValueError(
+                    f"the claimed gradient of {name} has shape {list(part.shape)} "
+                    f"but expected shape {list(array.shape)}"
+                )
+        return [p if p is None or factor is None else p * factor for p in claimed]
+
+    def _arguments(self) -> list[Array]:
+        # Copies: outside code may write into its arguments.
+        return [array.copy() for array in self.inputs]
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """A float64 copy of a floating tensor; other dtypes pass as they are."""
+    if tensor._array.dtype.kind != "f":
+        return tensor
+    copy = Tensor(tensor._array.astype(np.float64))
+    copy._requires_grad = tensor._requires_grad
+    return copy
+
+
+def _refuse_output(output: object) -> None:
+    if isinstance(output, (np.ndarray, np.generic)):
+        raise KaelTypeError(
+            "the function under check returned a NumPy array, which has no history; "
+            "return a tensor (numpy() and np.asarray() leave the graph)"
+        )
+    raise KaelTypeError(
+        f"the function under check must return one tensor, got {type(output).__name__}"
+    )
