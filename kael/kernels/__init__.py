@@ -2,73 +2,84 @@
 
 Every name here is a function of arrays and plain arguments. A backward takes the upstream
 gradient `g` first, then what it reads. `dim` counts from either end; None is all dims.
+Results of 1 MiB and more lie in memory that is used again (`kael.kernels.buffers`); `apply` gives
+a NumPy ufunc the same.
+
+    rows, reductions, indexing, elementwise, gaussian   the NumPy versions
+    compiled/                                           their numba twins
+    tiers                                               which of the two runs
 """
 
-from kael.kernels.elementwise import (
-    abs_backward,
-    clamp_backward,
-    div_backward_other,
-    relu,
-    relu_backward,
-    select,
-    sigmoid,
-    sigmoid_backward,
-    tanh_backward,
-)
-from kael.kernels.gaussian import erf, erf_backward, gelu, gelu_backward
-from kael.kernels.indexing import (
-    gather,
-    gather_backward,
-    index_add,
-    index_select,
-    index_select_backward,
-    scatter,
-    scatter_add,
-)
+from kael.kernels.buffers import apply, empty, zeros
+from kael.kernels.elementwise import relu, select
+from kael.kernels.gaussian import erf_backward
+from kael.kernels.indexing import scatter
 from kael.kernels.reductions import (
     amax,
     amin,
     cumsum,
-    cumsum_backward,
-    extreme_backward,
     mean,
     mean_backward,
     norm,
-    norm_backward,
     prod,
-    prod_backward,
     sum,
     sum_backward,
     trace_norm,
-    var,
-    var_backward,
 )
-from kael.kernels.rows import (
+from kael.kernels.samples import warmup
+from kael.kernels.tiers import (
+    abs_backward,
+    clamp_backward,
     cross_entropy,
     cross_entropy_backward,
+    cumsum_backward,
+    div_backward_other,
+    erf,
+    extreme_backward,
+    failure,
+    gather,
+    gather_backward,
+    gelu,
+    gelu_backward,
+    index_add,
+    index_select,
+    index_select_backward,
     log_softmax,
     log_softmax_backward,
     logsumexp,
     logsumexp_backward,
+    norm_backward,
+    only,
+    prod_backward,
+    relu_backward,
+    scatter_add,
+    sigmoid,
+    sigmoid_backward,
     softmax,
     softmax_backward,
     standardize,
     standardize_backward,
+    tanh_backward,
+    var,
+    var_backward,
 )
 
 __all__ = [
     "abs_backward",
     "amax",
     "amin",
+    "apply",
     "clamp_backward",
     "cross_entropy",
     "cross_entropy_backward",
     "cumsum",
     "cumsum_backward",
     "div_backward_other",
+    "empty",
     "erf",
     "erf_backward",
     "extreme_backward",
+    "failure",
     "gather",
     "gather_backward",
     "gelu",
@@ -84,6 +95,7 @@ __all__ = [
     "mean_backward",
     "norm",
     "norm_backward",
+    "only",
     "prod",
     "prod_backward",
     "relu",
@@ -103,4 +115,6 @@ __all__ = [
     "trace_norm",
     "var",
     "var_backward",
+    "warmup",
+    "zeros",
 ]

@@ -28,6 +28,7 @@ def index_select_backward(g: Array, shape: tuple[int, ...], dim: int, index: Arr
     """Zeros of `shape` with each slice of `g` added at its index."""
     if not shape:
         return np.asarray(g).reshape(()).copy()
+    check_index("index_select", index, shape[dim], "index", f"entries of dim {dim}")
     out = np.zeros(shape, g.dtype)
     np.add.at(out, _along(len(shape), dim, index), g)
     return out
@@ -49,6 +50,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 
 def gather_backward(g: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array:
     """Zeros of `shape` with each entry of `g` added where it was read."""
+    check_index("gather", index, _size(shape, dim), "index", f"entries of dim {dim}")
     out = np.zeros(shape, g.dtype)
     np.add.at(out, _points(shape, dim, index), g)
     return out
