@@ -29,7 +29,7 @@ def compare(
         same = (left == right) | (np.isnan(left) & np.isnan(right))
         error[same] = 0.0
         right_size = np.abs(right)
-        wrong = ~(same | (error <= atol + rtol * right_size))
+        wrong = ~(same | (np.isfinite(error) & (error <= atol + rtol * right_size)))
         # a difference that is not finite is worse than any that is
         error[np.isnan(error)] = np.inf
         relative = error / np.maximum(np.abs(left), right_size)
