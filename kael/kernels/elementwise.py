@@ -44,8 +44,9 @@ def relu_backward(g: Array, x: Array) -> Array:
 
 
 def abs_backward(g: Array, x: Array) -> Array:
-    """g where x > 0, -g where x < 0, 0 at 0 (and at NaN, as sign says NaN: NaN)."""
-    return np.where(x > 0, g, np.where(x < 0, -g, x * 0))
+    """g where x > 0, -g where x < 0, 0 at 0, NaN where x is."""
+    rest = np.where(x == 0, x.dtype.type(0), x)
+    return np.where(x > 0, g, np.where(x < 0, -g, rest))
 
 
 def clamp_backward(g: Array, x: Array, low: float | None, high: float | None) -> Array:

@@ -40,7 +40,8 @@ def _relu_backward(g: Any, x: Any, out: Any) -> None:
 @kernel
 def _abs_backward(g: Any, x: Any, out: Any) -> None:
     for i in range(g.size):
-        out[i] = g[i] if x[i] > 0 else (-g[i] if x[i] < 0 else x[i] * 0)
+        rest = 0 if x[i] == 0 else x[i]
+        out[i] = g[i] if x[i] > 0 else (-g[i] if x[i] < 0 else rest)
 
 
 @kernel
