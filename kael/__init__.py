@@ -19,7 +19,18 @@ from kael.version import __version__
 if TYPE_CHECKING:
     from kael import autograd, debug, micrograd, ops
 
-_MODULES = ("autograd", "debug", "micrograd", "ops")
+_FACES = ("autograd", "debug", "micrograd", "ops")
+_LAYERS = (
+    "checker",
+    "dtypes",
+    "engine",
+    "errors",
+    "inspect",
+    "kernels",
+    "shapes",
+    "specs",
+    "tensors",
+)
 _FROM = {
     "kael.tensors": ("Tensor", "tensor"),
     "kael.errors": ("KaelError", "KaelIndexError", "KaelTypeError", "KaelValueError"),
@@ -59,10 +70,10 @@ _HOME = {name: module for module, names in _FROM.items() for name in names}
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name in _LAYERS or name in _FACES:
+        return import_module(f"kael.{name}")
     # Methods and operators are attached by the layer above the tensors: it comes first.
     import_module("kael.ops")
-    if name in _MODULES:
-        return import_module(f"kael.{name}")
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     elif name in ("float", "double", "bool"):
@@ -83,7 +94,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from kael.ops import COMPOSITES, REGISTRY
 
-    return sorted({"__version__", *_MODULES, *_HOME, *REGISTRY, *COMPOSITES})
+    return sorted({"__version__", *_FACES, *_HOME, *REGISTRY, *COMPOSITES})
 
 
 __all__ = ["__version__", "autograd", "debug", "micrograd", "ops"]

@@ -22,14 +22,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kael.engine.node import FunctionNode, Gradients, raise_stale
-from kael.tensors import Tensor
+from kael.engine.node import FunctionNode, Gradients, raise_released, raise_stale
+from kael.tensors import Storage, Tensor
 
 Array = np.ndarray[Any, Any]
 Formula = Callable[..., Any]
 
 
-class Differentiable(Protocol):
+class Recordable(Protocol):
     """What the engine asks of an operation."""
 
     name: str
@@ -40,6 +40,10 @@ class Differentiable(Protocol):
     broadcasts: bool
     vjps: tuple[Formula | None, ...]
     joint: Formula | None
+    plans: dict[tuple[bool, ...], Plan]
+
+    def make_plan(self, needs: tuple[bool, ...]) -> Plan:
+        """Return the plan for a set of inputs that need a gradient, made once."""
 
 
 class Plan:
@@ -47,12 +51,12 @@ class Plan:
 
     __slots__ = ("apply", "op", "save", "saves")
 
-    def __init__(self, op: Differentiable, needs: tuple[bool, ...]) -> None:
+    def __init__(self, op: Recordable, needs: tuple[bool, ...]) -> None:
         self.op = op
         formulas = formulas_of(op, needs)
         self.saves = _names_read(formulas)
         self.save: Callable[[Sequence[Tensor], Tensor, tuple[Any, ...]], tuple[Any, ...]]
-        self.apply: Callable[[FunctionNode, Array, tuple[Any, ...]], Gradients]
+        self.apply: Callable[[FunctionNode, Array], Gradients]
         self.save, self.apply = _compile(op, needs, formulas, self.saves)
 
     @property
@@ -68,14 +72,14 @@ def formula_parameters(formula: Formula) -> tuple[str, ...]:
     return tuple(code.co_varnames[: code.co_argcount])
 
 
-def readable_names(op: Differentiable) -> set[str]:
+def readable_names(op: Recordable) -> set[str]:
     """Return the names that a formula of `op` may read besides `g`."""
     metadata = {f"{name}_{kind}" for name in op.inputs for kind in ("shape", "dtype")}
     names = {"out", *op.inputs, *op.arguments, *metadata}
     return names | {"needs"} if op.joint is not None else names
 
 
-def formulas_of(op: Differentiable, needs: tuple[bool, ...]) -> tuple[Formula | None, ...]:
+def formulas_of(op: Recordable, needs: tuple[bool, ...]) -> tuple[Formula | None, ...]:
     """Return the formulas that run when the inputs flagged in `needs` need a gradient."""
     if op.joint is not None:
         return (op.joint,)
@@ -94,7 +98,7 @@ def _names_read(formulas: tuple[Formula | None, ...]) -> tuple[str, ...]:
 
 
 def _compile(
-    op: Differentiable,
+    op: Recordable,
     needs: tuple[bool, ...],
     formulas: tuple[Formula | None, ...],
     saves: tuple[str, ...],
@@ -105,8 +109,12 @@ def _compile(
     checks: list[str] = []
     for name in saves:
         if name == "out" or (name in op.inputs and not op.variadic):
-            tensor = "out" if name == "out" else f"inputs[{op.inputs.index(name)}]"
-            prepare.append(f"{name}_storage = {tensor}._storage or {tensor}.storage")
+            if name == "out":  # a result this new has no storage yet
+                tensor = "out"
+                prepare.append("out_storage = out._storage = Storage()")
+            else:
+                tensor = f"inputs[{op.inputs.index(name)}]"
+                prepare.append(f"{name}_storage = {tensor}._storage or {tensor}.storage")
             kept += [f"{tensor}._array", f"{name}_storage", f"{name}_storage.version"]
             unpack += [f"{name}_", f"{name}_storage", f"{name}_version"]
             checks.append(
@@ -122,24 +130,30 @@ def _compile(
     body = ["def save(inputs, out, arguments):"]
     body += [f"    {line}" for line in prepare]
     body += [f"    return ({', '.join(kept)}{',' if kept else ''})"]
-    body += ["def apply(node, g, saved):"]
+    body += ["def apply(node, g):"]
+    body += ["    saved = node.saved", "    if saved is None: raise_released(node)"]
     if unpack:
         body += [f"    ({', '.join(unpack)},) = saved"]
     body += [f"    {line}" for line in checks]
     calls = [_call(formula, position) for position, formula in enumerate(formulas)]
     body += [f"    return {calls[0]}" if op.joint else f"    return ({', '.join(calls)},)"]
-    scope: dict[str, Any] = {"raise_stale": raise_stale, "needs_": needs}
+    scope: dict[str, Any] = {
+        "Storage": Storage,
+        "raise_released": raise_released,
+        "raise_stale": raise_stale,
+        "needs_": needs,
+    }
     scope |= {f"vjp{position}": formula for position, formula in enumerate(formulas)}
     exec("\n".join(body), scope)  # the source is made of the declaration's own names alone
     return scope["save"], scope["apply"]
 
 
-def _metadata_source(op: Differentiable, name: str) -> str:
+def _metadata_source(op: Recordable, name: str) -> str:
     base, kind = name.rsplit("_", 1)
     return f"inputs[{op.inputs.index(base)}]._array.{kind}"
 
 
-def _variadic_source(op: Differentiable, name: str) -> str:
+def _variadic_source(op: Recordable, name: str) -> str:
     if name == op.inputs[0]:
         return "[t._array for t in inputs]"
     kind = name.rsplit("_", 1)[1]

@@ -20,7 +20,6 @@ class FunctionContext:
     def __init__(self, name: str, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self._name = name
-        self._saved: list[tuple[Array, Storage, int] | None] = []
         self._to_save: tuple[Tensor | None, ...] = ()
         self._non_differentiable: set[int] = set()
         self._node: weakref.ref[CustomNode] | None = None
@@ -43,15 +42,13 @@ class FunctionContext:
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What `save_for_backward` kept; `KaelError` if it was overwritten or released."""
         node = None if self._node is None else self._node()
-        if node is not None and node.released:
+        if node is None:
+            return ()
+        if node.saved is None:
             raise_released(node)
-        return tuple(self._saved_tensor(index) for index in range(len(self._saved)))
+        return tuple(None if kept is None else self._intact(*kept) for kept in node.saved)
 
-    def _saved_tensor(self, index: int) -> Tensor | None:
-        kept = self._saved[index]
-        if kept is None:
-            return None
-        array, storage, version = kept
+    def _intact(self, array: Array, storage: Storage, version: int) -> Tensor:
         if storage.version != version:
             raise KaelError(
                 "one of the variables needed for gradient computation has been modified by an "
@@ -61,14 +58,6 @@ class FunctionContext:
         tensor = Tensor(array)
         tensor._storage = storage
         return tensor
-
-    def _keep(self) -> None:
-        # Arrays and storages, not tensors: a saved output would hold its own node alive.
-        self._saved = [
-            None if tensor is None else (tensor._array, tensor.storage, tensor.version)
-            for tensor in self._to_save
-        ]
-        self._to_save = ()
 
 
 class Function:
@@ -116,21 +105,20 @@ class Function:
         tensors = tuple(arg for arg in args if isinstance(arg, Tensor))
         needs = tuple(isinstance(arg, Tensor) and arg._requires_grad for arg in args)
         ctx = FunctionContext(f"{cls.__name__}Backward", needs)
-        recording = state.grad_enabled and any(needs)
-        previous = state.grad_enabled
-        state.grad_enabled = False
+        recording = state.here.grad_enabled and any(needs)
+        previous = state.here.grad_enabled
+        state.here.grad_enabled = False
         try:
             with observing(None):
                 returned = cls.forward(ctx, *args, **kwargs)
         finally:
-            state.grad_enabled = previous
+            state.here.grad_enabled = previous
         outputs = _as_outputs(cls, returned)
         fresh = [_own(output, tensors) for output in outputs]
         if recording:
             _record(cls, ctx, args, outputs, fresh)
-        ctx._to_save = tuple(_same(tensor, outputs, fresh) for tensor in ctx._to_save)
-        ctx._keep()
-        observer = state.observer
+        ctx._to_save = ()
+        observer = state.here.observer
         if observer is not None:
             plain = tuple(arg for arg in args if not isinstance(arg, Tensor))
             for output in fresh:
@@ -177,6 +165,12 @@ def _record(
     edges = tuple(gradient_edge(arg) if isinstance(arg, Tensor) else None for arg in args)
     node = CustomNode(cls, ctx, edges, fresh)
     ctx._node = weakref.ref(node)
+    # Arrays and storages, not tensors: a saved output would hold its own node alive.
+    to_save = [_same(tensor, outputs, fresh) for tensor in ctx._to_save]
+    node.saved = tuple(
+        None if tensor is None else (tensor._array, tensor.storage, tensor.version)
+        for tensor in to_save
+    )
     for number, (output, own) in enumerate(zip(outputs, fresh, strict=True)):
         if own._array.dtype.kind != "f" or id(output) in ctx._non_differentiable:
             continue
@@ -187,7 +181,7 @@ def _record(
 class CustomNode(Node):
     """The node of one call of a `Function`."""
 
-    __slots__ = ("ctx", "function", "outputs", "released")
+    __slots__ = ("ctx", "function", "outputs")
 
     def __init__(
         self,
@@ -198,10 +192,10 @@ class CustomNode(Node):
     ) -> None:
         self.function = function
         self.ctx = ctx
-        self.inputs = inputs
+        self.edges = inputs
         self.outputs = [(output._array.shape, output._array.dtype) for output in outputs]
-        self.released = False
         self.retained = None
+        self.saved = ()
         # The gradient of several outputs arrives as `Arrived`, which has no shape of its own.
         single = len(outputs) == 1
         self.shape, self.dtype = self.outputs[0] if single else (None, None)  # type: ignore[assignment]
@@ -222,7 +216,7 @@ class CustomNode(Node):
 
     def apply(self, upstream: Any) -> Gradients:
         """Call the class's `backward` with tensors and check what it returns."""
-        if self.released:
+        if self.saved is None:
             raise_released(self)
         grads = [Tensor(part) for part in self.arrived(upstream)]
         with observing(None):
@@ -249,11 +243,6 @@ class CustomNode(Node):
             )
         return gradient._array
 
-    def release(self) -> None:
-        """Drop the saved tensors."""
-        self.released = True
-        self.ctx._saved = []
-
 
 class Arrived:
     """The gradients that have arrived for a function of several outputs, by output number."""
@@ -269,6 +258,10 @@ class Arrived:
     def __add__(self, other: Arrived) -> Arrived:
         return Arrived({**self.parts, **other.parts})
 
+    def __iadd__(self, other: Arrived) -> Arrived:
+        self.parts.update(other.parts)
+        return self
+
 
 class OutputOf(Node):
     """The edge (node, output number) of one output of a function with several.
@@ -282,10 +275,11 @@ class OutputOf(Node):
     def __init__(self, node: CustomNode, number: int, output: Tensor) -> None:
         self.node = node
         self.number = number
-        self.inputs = (node,)
+        self.edges = node
         self.shape = output._array.shape
         self.dtype = output._array.dtype
         self.retained = None
+        self.saved = ()
 
     @property
     def name(self) -> str:

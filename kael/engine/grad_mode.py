@@ -34,12 +34,14 @@ class Observer(Protocol):
     ) -> None: ...
 
 
-class ThreadState(threading.local):
-    """Grad mode and observer of one thread, and the context its kernels run in.
+class Here:
+    """Grad mode and observer of one thread, and `run`, which calls a kernel quietly.
 
     Kernels run inside a context of their own in which NumPy's floating-point warnings are off:
     entering one costs a tenth of `np.errstate`, and the caller's own settings stay untouched.
     """
+
+    __slots__ = ("grad_enabled", "observer", "run")
 
     def __init__(self) -> None:
         self.grad_enabled = True
@@ -49,12 +51,19 @@ class ThreadState(threading.local):
         self.run = quiet.run
 
 
+class ThreadState(threading.local):
+    """Holds each thread's `here`; looked up once an operation."""
+
+    def __init__(self) -> None:
+        self.here = Here()
+
+
 state = ThreadState()
 
 
 def is_grad_enabled() -> bool:
     """Tell whether operations of this thread record history."""
-    return state.grad_enabled
+    return state.here.grad_enabled
 
 
 class GradMode:
@@ -69,8 +78,8 @@ class GradMode:
         self._previous: list[bool] = []
 
     def __enter__(self) -> None:
-        self._previous.append(state.grad_enabled)
-        state.grad_enabled = self._mode
+        self._previous.append(state.here.grad_enabled)
+        state.here.grad_enabled = self._mode
 
     def __exit__(
         self,
@@ -78,7 +87,7 @@ class GradMode:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        state.grad_enabled = self._previous.pop()
+        state.here.grad_enabled = self._previous.pop()
 
     def __call__(self, function: Decorated) -> Decorated:
         if not callable(function):
@@ -177,8 +186,8 @@ class set_grad_enabled(GradMode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(bool(mode))
-        self._before: bool | None = state.grad_enabled
-        state.grad_enabled = bool(mode)
+        self._before: bool | None = state.here.grad_enabled
+        state.here.grad_enabled = bool(mode)
 
     def __enter__(self) -> None:
         before, self._before = self._before, None
@@ -188,7 +197,7 @@ class set_grad_enabled(GradMode):
 
     def __call__(self, function: Decorated) -> Decorated:
         if self._before is not None:
-            state.grad_enabled, self._before = self._before, None
+            state.here.grad_enabled, self._before = self._before, None
         return super().__call__(function)
 
 
@@ -200,7 +209,7 @@ class observing:
         self._previous: Observer | None = None
 
     def __enter__(self) -> None:
-        self._previous, state.observer = state.observer, self._observer
+        self._previous, state.here.observer = state.here.observer, self._observer
 
     def __exit__(self, *error: object) -> None:
-        state.observer = self._previous
+        state.here.observer = self._previous

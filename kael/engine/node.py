@@ -30,12 +30,21 @@ _leaf_lock = threading.Lock()
 class Node:
     """One backward function: it maps the gradient of its output to those of its inputs."""
 
-    __slots__ = ("__weakref__", "dtype", "inputs", "retained", "shape")
+    __slots__ = ("__weakref__", "dtype", "edges", "retained", "saved", "shape")
 
-    inputs: tuple[Node | None, ...]
+    # A lone first edge is held without a tuple around it: every object that the cyclic garbage
+    # collector tracks makes a long graph slower to build.
+    edges: Node | tuple[Node | None, ...]
     shape: tuple[int, ...]
     dtype: DType
     retained: weakref.ref[Tensor] | None
+    saved: tuple[Any, ...] | None  # None once released: a second backward is then an error
+
+    @property
+    def inputs(self) -> tuple[Node | None, ...]:
+        """The node that receives the gradient of each input; None where none is asked for."""
+        edges = self.edges
+        return edges if isinstance(edges, tuple) else (edges,)
 
     @property
     def name(self) -> str:
@@ -59,9 +68,6 @@ class Node:
             )
         raise KaelError(f"{start} {gradient.dtype} but expected dtype {edge.dtype}")
 
-    def release(self) -> None:
-        """Drop saved values; a second backward through the node is then an error."""
-
     def arrived(self, upstream: Array) -> list[Array]:
         """Return what arrived, one gradient an output."""
         return [upstream]
@@ -78,19 +84,19 @@ class Node:
 class FunctionNode(Node):
     """A recorded operation: its plan (which formulas, what is saved) and the saved values."""
 
-    __slots__ = ("plan", "saved")
+    __slots__ = ("plan",)
 
     def __init__(
         self,
         plan: Plan,
         saved: tuple[Any, ...],
-        inputs: tuple[Node | None, ...],
+        edges: Node | tuple[Node | None, ...],
         shape: tuple[int, ...],
         dtype: DType,
     ) -> None:
         self.plan = plan
-        self.saved: tuple[Any, ...] | None = saved
-        self.inputs = inputs
+        self.saved = saved
+        self.edges = edges
         self.shape = shape
         self.dtype = dtype
         self.retained = None
@@ -100,12 +106,17 @@ class FunctionNode(Node):
         """The operation's node name."""
         return self.plan.op.node_name
 
+    @property
+    def inputs(self) -> tuple[Node | None, ...]:
+        """The node that receives the gradient of each input; None where none is asked for."""
+        edges = self.edges
+        if isinstance(edges, tuple):
+            return edges
+        return (edges, *[None] * (len(self.plan.op.inputs) - 1))
+
     def apply(self, upstream: Array) -> Gradients:
         """Evaluate the formulas of the inputs that need a gradient."""
-        saved = self.saved
-        if saved is None:
-            raise_released(self)
-        return self.plan.apply(self, upstream, saved)
+        return self.plan.apply(self, upstream)
 
     def fit(self, gradient: Array, index: int) -> Array:
         """Undo broadcasting and promotion where the operation does them; else refuse."""
@@ -117,10 +128,6 @@ class FunctionNode(Node):
             gradient = gradient.astype(edge.dtype, copy=False)
         return super().fit(gradient, index)
 
-    def release(self) -> None:
-        """Drop the saved values."""
-        self.saved = None
-
 
 class AccumulateGrad(Node):
     """The end of the walk at a leaf: adds what arrives to the leaf's `grad`."""
@@ -129,10 +136,11 @@ class AccumulateGrad(Node):
 
     def __init__(self, leaf: Tensor) -> None:
         self.leaf = leaf
-        self.inputs = ()
+        self.edges = ()
         self.shape = leaf._array.shape
         self.dtype = leaf._array.dtype
         self.retained = None
+        self.saved = ()
 
     @property
     def name(self) -> str:

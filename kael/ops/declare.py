@@ -27,7 +27,7 @@ import numpy as np
 from kael import dtypes, shapes
 from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
 from kael.engine.grad_mode import state
-from kael.engine.recording import set_history
+from kael.engine.recording import record, record_binary, record_unary
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
 from kael.tensors import Array, Tensor, as_array
@@ -197,7 +197,12 @@ class Operation:
             inputs = self.operands(list(operands), range(len(operands)))
         else:
             promoting = [i for i, name in enumerate(self.inputs) if name in self.promotes]
-            inputs = self.operands([values[name] for name in self.inputs], promoting)
+            # None asks for an optional operand's default.
+            given = [
+                self.defaults.get(name) if values[name] is None else values[name]
+                for name in self.inputs
+            ]
+            inputs = self.operands(given, promoting)
         arguments = tuple(self._plain(name, values[name]) for name in self.arguments)
         if self.prepare is not None:
             arguments = self.prepare(inputs, arguments)
@@ -220,10 +225,7 @@ class Operation:
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise KaelTypeError(f"{self.name} takes tensors and numbers, got {value!r}")
         if beside is not None and isinstance(value, (int, float)):
-            dtype = dtypes.weak(value, beside)
-            if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-                raise KaelValueError(f"{self.name}: {value} does not fit into {dtype}")
-            return Tensor(np.array(value, dtype))
+            return constant(value, beside)
         return Tensor(as_array(value))
 
     def _plain(self, name: str, value: Any) -> Any:
@@ -239,6 +241,8 @@ class Operation:
                     "detach() the tensor to pass its value"
                 )
             return value.item()
+        if isinstance(value, np.generic):
+            return value.item()  # a NumPy float64 would widen a float32 operand
         if isinstance(value, str) and name not in self.strings:
             raise KaelTypeError(f"{self.name}: {name} takes no string, got {value!r}")
         return value
@@ -249,7 +253,7 @@ class Operation:
             arrays = self._promoted(arrays)
         if self.variadic:
             arrays = (arrays,)  # type: ignore[assignment]
-        return np.asarray(state.run(self.kernel, *arrays, *arguments))
+        return np.asarray(state.here.run(self.kernel, *arrays, *arguments))
 
     def _promoted(self, arrays: Sequence[Array]) -> Sequence[Array]:
         names = self.inputs * len(arrays) if self.variadic else self.inputs
@@ -282,16 +286,16 @@ class Operation:
         """Return a kernel's result as a tensor, recorded if an input asks for it."""
         if (
             self.differentiable
-            and state.grad_enabled
+            and state.here.grad_enabled
             and array.dtype.kind == "f"
             and any([tensor._requires_grad for tensor in inputs])
         ):
-            out = set_history(self, array, inputs, arguments)
+            out = record(self, array, inputs, arguments)
         else:
             out = Tensor(array)
         if self.view and array.base is not None and np.may_share_memory(array, inputs[0]._array):
             out._storage = inputs[0].storage
-        observer = state.observer
+        observer = state.here.observer
         if observer is not None:
             observer(self, inputs, arguments, out, out._grad_fn)
         return out
@@ -366,52 +370,94 @@ class Composite:
         return self.function(*args, **kwargs)
 
 
+_constants: dict[tuple[type, float, dtypes.DType], Tensor] = {}
+
+
+def constant(value: float, beside: dtypes.DType) -> Tensor:
+    """Return a Python number as a 0-d tensor in the dtype it takes beside a tensor of `beside`.
+
+    Numbers in a formula come again and again; the last few hundred are kept. Nobody writes into
+    them: users never hold them.
+    """
+    key = (value.__class__, value, beside)
+    known = _constants.get(key)
+    if known is not None:
+        return known
+    dtype = dtypes.weak(value, beside)
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise KaelValueError(f"{value} does not fit into {dtype}")
+    made = Tensor(np.array(value, dtype))
+    if value * 0 == 0 != value:  # not 0, whose sign a key does not tell; not NaN, never found again
+        if len(_constants) >= 512:
+            _constants.clear()
+        _constants[key] = made
+    return made
+
+
 def _unary_caller(op: Operation) -> Callable[..., Tensor]:
     """The short way for one operand: no binding, no promotion unless it is due."""
-    kernel = op.kernel
-    real = op.real
-    inputs = op.inputs
+    kernel, real, differentiable = op.kernel, op.real, op.differentiable
     ndarray = np.ndarray
 
-    def call(x: Any = _REQUIRED, **kwargs: Any) -> Tensor:
-        if x.__class__ is not Tensor or kwargs:
-            args = () if x is _REQUIRED else (x,)
-            ((x,), _) = op.split(op.bind(args, kwargs))
+    def call(x: Any) -> Tensor:
+        if x.__class__ is not Tensor:
+            ((x,), _) = op.split((x,))
         given = x._array
-        if real and given.dtype.kind != "f":
+        records = x._requires_grad
+        if real and not records and given.dtype.kind != "f":
             return op.apply((x,))
+        here = state.here
         try:
-            array = state.run(kernel, given)
+            array = here.run(kernel, given)
         except Exception as error:
             raise op.failure(error, [given.shape]) from error
         if array.__class__ is not ndarray:
             array = np.asarray(array)
-        return op.finish(array, (x,), ())
+        if records and differentiable and here.grad_enabled:
+            out = record_unary(op, array, x)
+        else:
+            out = Tensor(array)
+        if here.observer is not None:
+            here.observer(op, (x,), (), out, out._grad_fn)
+        return out
 
-    assert len(inputs) == 1
     return call
 
 
 def _binary_caller(op: Operation) -> Callable[..., Tensor]:
-    """The short way for two operands of one dtype."""
-    kernel = op.kernel
-    real = op.real
+    """The short way for two operands of one dtype, or for one and a Python number."""
+    kernel, real, differentiable = op.kernel, op.real, op.differentiable
     ndarray = np.ndarray
 
-    def call(x: Any = _REQUIRED, other: Any = _REQUIRED, **kwargs: Any) -> Tensor:
-        if x.__class__ is not Tensor or other.__class__ is not Tensor or kwargs:
-            args = tuple(value for value in (x, other) if value is not _REQUIRED)
-            ((x, other), _) = op.split(op.bind(args, kwargs))
+    def call(x: Any, other: Any) -> Tensor:
+        if x.__class__ is not Tensor:
+            if other.__class__ is Tensor and (x.__class__ is float or x.__class__ is int):
+                x = constant(x, other._array.dtype)
+            else:
+                ((x, other), _) = op.split((x, other))
+        elif other.__class__ is not Tensor:
+            if other.__class__ is float or other.__class__ is int:
+                other = constant(other, x._array.dtype)
+            else:
+                ((x, other), _) = op.split((x, other))
         left, right = x._array, other._array
-        if left.dtype is not right.dtype or (real and left.dtype.kind != "f"):
+        records = x._requires_grad or other._requires_grad
+        if left.dtype is not right.dtype or (real and not records and left.dtype.kind != "f"):
             return op.apply((x, other))
+        here = state.here
         try:
-            array = state.run(kernel, left, right)
+            array = here.run(kernel, left, right)
         except Exception as error:
             raise op.failure(error, [left.shape, right.shape]) from error
         if array.__class__ is not ndarray:
             array = np.asarray(array)
-        return op.finish(array, (x, other), ())
+        if records and differentiable and here.grad_enabled:
+            out = record_binary(op, array, x, other)
+        else:
+            out = Tensor(array)
+        if here.observer is not None:
+            here.observer(op, (x, other), (), out, out._grad_fn)
+        return out
 
     return call
 
@@ -423,20 +469,25 @@ def unary(
     vjp: Formula | None = None,
     text: str = "",
     domain: Domain,
+    arguments: str = "",
+    settings: Sequence[Mapping[str, Any]] = ({},),
     real: bool = True,
     analytic: bool = True,
     **facts: Any,
 ) -> Operation:
-    """Declare an elementwise operation of one tensor; integers become the default float dtype."""
+    """Declare an elementwise operation of one tensor; integers become the default float dtype.
+
+    `arguments` follow `x` in the signature; `settings` are the values of them that tests use.
+    """
     return Operation(
-        f"{name}(x)",
+        f"{name}(x, {arguments})" if arguments else f"{name}(x)",
         kernel,
         vjp={"x": vjp},
         text={"x": text},
         real=real,
         analytic=analytic,
         batch="elementwise",
-        samples=lambda rng: unary_samples(rng, domain),
+        samples=lambda rng: unary_samples(rng, domain, settings),
         **facts,
     )
 
@@ -448,18 +499,19 @@ def binary(
     vjp: tuple[Formula | None, Formula | None] = (None, None),
     text: tuple[str, str] = ("", ""),
     domain: Domain | tuple[Domain, Domain],
+    second: str = "other",
     analytic: bool = True,
     **facts: Any,
 ) -> Operation:
     """Declare an elementwise operation of two tensors that broadcast and promote."""
     domains = domain if isinstance(domain, tuple) else (domain, domain)
     return Operation(
-        f"{name}(x, other)",
+        f"{name}(x, {second})",
         kernel,
-        vjp={"x": vjp[0], "other": vjp[1]},
-        text={"x": text[0], "other": text[1]},
+        vjp={"x": vjp[0], second: vjp[1]},
+        text={"x": text[0], second: text[1]},
         broadcasts=True,
-        promotes=("x", "other"),
+        promotes=("x", second),
         analytic=analytic,
         batch="elementwise",
         samples=lambda rng: binary_samples(rng, *domains),

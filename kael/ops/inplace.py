@@ -20,7 +20,7 @@ from kael.tensors import Array, Tensor, as_array
 
 def check_grad_rules(target: Tensor, source: Tensor | None, name: str) -> None:
     """Refuse, with grad mode on, the three writes that a graph could not describe."""
-    if not state.grad_enabled:
+    if not state.here.grad_enabled:
         return
     if target._requires_grad and target.is_leaf:
         raise KaelError(
@@ -50,7 +50,7 @@ def write(target: Tensor, name: str, store: Callable[[Array], None]) -> Tensor:
     """Let `store` write into the buffer, then bump the version that all its views share."""
     check_own_memory(target, name)
     try:
-        state.run(store, target._array)
+        state.here.run(store, target._array)
     except KaelError:
         raise
     except IndexError as error:
