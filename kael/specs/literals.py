@@ -74,8 +74,9 @@ class Nested:
                 array = np.array(self.values, dtype)
         except OverflowError:
             at = next(at for at, value in enumerate(self.values) if out_of_range(value, dtype))
-            message = f"{self.values[at]} is beyond the range of {dtype}"
-            raise SpecError(message[:120], self.place_of(at)) from None
+            text = str(self.values[at])
+            what = text if len(text) < 30 else f"an integer of {len(text)} digits"
+            raise SpecError(f"{what} is beyond the range of {dtype}", self.place_of(at)) from None
         if dtype.kind == "f" and dtype.itemsize < 8 and not np.isfinite(array).all():
             for at, value in enumerate(self.values):
                 if np.isinf(array[at]) and not np.isinf(float(value)):

@@ -182,7 +182,9 @@ def sequence(
         if "end" not in numbers:
             numbers = {"start": 0, "end": numbers["start"], "step": numbers.get("step", 1)}
         start, end, step = numbers["start"], numbers["end"], numbers.get("step", 1)
-        steps = (end - start) / step if step else float("nan")
+        if not step:
+            raise text.error("arange needs a step that is not 0", node.col_offset)
+        steps = (end - start) / step
     else:
         missing = [field for field in GENERATORS[name] if field not in numbers]
         if missing:

@@ -1,0 +1,69 @@
+"""Running a user's Python: its prints go to stderr, its errors show only its own frames."""
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kael.specs.place import Place, SpecError
+
+if TYPE_CHECKING:
+    from kael.specs.model import Spec
+
+
+def run(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], spec: "Spec"
+) -> Any:
+    """Call a function of a Python spec.
+
+    Raises `SpecError` at the spec's place for whatever the function raises, `sys.exit` included.
+    """
+    stdout, sys.stdout = sys.stdout, sys.stderr
+    try:
+        return function(*args, **kwargs)
+    except (Exception, SystemExit) as error:
+        raise failure(error, spec.place, getattr(function, "__name__", "the function")) from error
+    finally:
+        sys.stdout = stdout
+
+
+@contextlib.contextmanager
+def prints_on_stderr() -> Any:
+    """Send what is printed to stderr: stdout is for results."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def failure(error: BaseException, place: Place, what: str) -> SpecError:
+    """Return the error for an exception of a user's code, with the frames of the user's file."""
+    text = describe(error)
+    message, _, rest = text.partition("\n")
+    frames = user_frames(error, place.file)
+    detail = "\n".join(part for part in (*frames, rest) if part)
+    return SpecError(f"{what} raised {message}", place, detail=detail or None)
+
+
+def describe(error: BaseException) -> str:
+    """Return `ZeroDivisionError: division by zero`."""
+    if isinstance(error, SystemExit):
+        return f"SystemExit: sys.exit({'' if error.code is None else repr(error.code)}) was called"
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def user_frames(error: BaseException, file: str | None) -> list[str]:
+    """Return the lines of a traceback that are in the user's file."""
+    lines = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if file is not None and same_file(frame.filename, file):
+            lines.append(f"{file}:{frame.lineno} in {frame.name}")
+            if frame.line:
+                lines.append(f"    {frame.line}")
+    return lines[-12:]
+
+
+def same_file(first: str, second: str) -> bool:
+    """Tell whether two paths lead to one file."""
+    from os.path import realpath
+
+    return realpath(first) == realpath(second)
