@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import weakref
 
     from kael.engine.node import AccumulateGrad, Node
+    from kael.methods import Methods
+else:
+    Methods = object
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +35,7 @@ class Storage:
         self.writer: str | None = None
 
 
-class Tensor:
+class Tensor(Methods):
     """A view on a storage, with the autograd state of a leaf or of an operation's result.
 
     `Tensor(array)` wraps a NumPy array without a copy and is meant for kael's own layers;
@@ -143,9 +146,8 @@ class Tensor:
         Raises `KaelError` when that would change the flag of a non-leaf, or ask for the gradient
         of an integer or boolean tensor.
         """
-        if not isinstance(required, (bool, np.bool_)):
-            kind = type(required).__name__
-            raise KaelTypeError(f"requires_grad must be True or False, got {kind}")
+        if required is not True and required is not False:
+            raise KaelTypeError(f"requires_grad must be True or False, got {required!r}")
         if self._grad_fn is not None and not required:
             raise KaelError(
                 "you can only change requires_grad flags of leaf tensors\n"
@@ -215,7 +217,7 @@ class Tensor:
 
         A write from outside would pass by the version counter; `tensor.numpy().copy()` is free.
         """
-        return np.asarray(memoryview(self._array).toreadonly())
+        return np.asarray(memoryview(self._array.data).toreadonly())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy()

@@ -82,7 +82,9 @@ def count_dependencies(start: Node) -> dict[Node, int]:
     pending = [start]
     while pending:
         edges = pending.pop().edges
-        for edge in edges if edges.__class__ is tuple else (edges,):
+        if not isinstance(edges, tuple):
+            edges = (edges,)
+        for edge in edges:
             if edge is None:
                 continue
             if edge in dependencies:
@@ -103,7 +105,7 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
         node = ready.pop()
         upstream = buffers.pop(node, None)
         edges = node.edges
-        if edges.__class__ is not tuple:
+        if not isinstance(edges, tuple):
             edges = (edges,)
         gradients: tuple[Any, ...]
         if upstream is None:
@@ -114,7 +116,7 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 store_retained(node, upstream)
             if watch is not None:
                 watch.before(node, upstream)
-            if node.__class__ is FunctionNode:
+            if isinstance(node, FunctionNode):
                 gradients = node.plan.apply(node, upstream)  # what apply does, one call less
             else:
                 gradients = node.apply(upstream)

@@ -83,9 +83,7 @@ def formulas_of(op: Recordable, needs: tuple[bool, ...]) -> tuple[Formula | None
     """Return the formulas that run when the inputs flagged in `needs` need a gradient."""
     if op.joint is not None:
         return (op.joint,)
-    return tuple(
-        vjp if needed else None for vjp, needed in zip(op.vjps, needs, strict=True)
-    )
+    return tuple(vjp if needed else None for vjp, needed in zip(op.vjps, needs, strict=True))
 
 
 def _names_read(formulas: tuple[Formula | None, ...]) -> tuple[str, ...]:

@@ -146,9 +146,7 @@ def _own(output: Tensor, inputs: tuple[Tensor, ...]) -> Tensor:
     return output.detach() if output._requires_grad or any(output is x for x in inputs) else output
 
 
-def _same(
-    tensor: Tensor | None, outputs: tuple[Tensor, ...], fresh: list[Tensor]
-) -> Tensor | None:
+def _same(tensor: Tensor | None, outputs: tuple[Tensor, ...], fresh: list[Tensor]) -> Tensor | None:
     for output, own in zip(outputs, fresh, strict=True):
         if tensor is output:
             return own
@@ -294,5 +292,3 @@ class OutputOf(Node):
     def apply(self, upstream: Array) -> Gradients:
         """Hand the gradient on, marked with the output's number."""
         return (Arrived({self.number: upstream}),)  # type: ignore[return-value]
-
-

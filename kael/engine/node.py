@@ -63,9 +63,7 @@ class Node:
             return gradient
         start = f"Function {self.name} returned an invalid gradient at index {index} - got"
         if gradient.shape != edge.shape:
-            raise KaelError(
-                f"{start} {list(gradient.shape)} but expected shape {list(edge.shape)}"
-            )
+            raise KaelError(f"{start} {list(gradient.shape)} but expected shape {list(edge.shape)}")
         raise KaelError(f"{start} {gradient.dtype} but expected dtype {edge.dtype}")
 
     def arrived(self, upstream: Array) -> list[Array]:

@@ -3,7 +3,26 @@
 `kael.ops` imports every family and attaches methods and operators to `Tensor`.
 """
 
-from kael.ops import math as _math
+from kael.ops import activation, compare, index, linalg, math, nn, reduce, special, view
+from kael.ops.attach import attach
 from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY, Composite, Operation, lookup
 
-__all__ = ["ALIASES", "COMPOSITES", "REGISTRY", "Composite", "Operation", "lookup"]
+__all__ = [
+    "ALIASES",
+    "COMPOSITES",
+    "REGISTRY",
+    "Composite",
+    "Operation",
+    "activation",
+    "compare",
+    "index",
+    "linalg",
+    "lookup",
+    "math",
+    "nn",
+    "reduce",
+    "special",
+    "view",
+]
+
+attach()

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from kael import shapes
 from kael.engine import backward as engine
-from kael.errors import KaelTypeError
+from kael.errors import KaelTypeError, KaelValueError
 from kael.ops import inplace
 from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY
+from kael.ops.index import getitem
+from kael.ops.view import transpose
 from kael.tensors import Tensor
 
 OPERATORS = {
@@ -22,9 +25,9 @@ OPERATORS = {
     "__mod__": "remainder",
     "__pow__": "pow",
     "__matmul__": "matmul",
-    "__and__": "logical_and",
-    "__or__": "logical_or",
-    "__xor__": "logical_xor",
+    "__and__": "bitwise_and",
+    "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
     "__lt__": "lt",
     "__le__": "le",
     "__gt__": "gt",
@@ -79,7 +82,33 @@ def _backward(self: Tensor, gradient: Any = None, retain_graph: bool = False) ->
 def _iterate(self: Tensor) -> Iterator[Tensor]:
     if self.ndim == 0:
         raise KaelTypeError("a 0-d tensor cannot be iterated over")
-    return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+    return (self[i] for i in range(self.shape[0]))
+
+
+def _transposed(self: Tensor) -> Tensor:
+    """A matrix with its dims exchanged; a vector or number as it is."""
+    if self.ndim > 2:
+        raise KaelValueError(
+            f"T is for at most 2 dims, got shape {shapes.text(self.shape)}; use mT or permute()"
+        )
+    return transpose(self, 0, 1) if self.ndim == 2 else self
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    """The tensor with its last two dims exchanged."""
+    if self.ndim < 2:
+        raise KaelValueError(f"mT needs at least 2 dims, got shape {shapes.text(self.shape)}")
+    return transpose(self, -2, -1)
+
+
+_ENGINE: dict[str, Any] = {
+    "T": property(_transposed),
+    "mT": property(_matrix_transposed),
+    "__getitem__": getitem,
+    "__iter__": _iterate,
+    "backward": _backward,
+    "retain_grad": engine.retain_grad,
+}
 
 
 def attach() -> None:
@@ -89,7 +118,7 @@ def attach() -> None:
     for stem in REFLECTED:
         function = REGISTRY[OPERATORS[f"__{stem}__"]].function
         setattr(Tensor, f"__r{stem}__", _reflected(function, f"__r{stem}__"))
-    for dunder, name in (("__neg__", "neg"), ("__abs__", "abs"), ("__invert__", "logical_not")):
+    for dunder, name in (("__neg__", "neg"), ("__abs__", "abs"), ("__invert__", "bitwise_not")):
         setattr(Tensor, dunder, REGISTRY[name].function)
     for name, op in REGISTRY.items():
         if op.method:
@@ -100,10 +129,5 @@ def attach() -> None:
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):
             setattr(Tensor, alias, getattr(Tensor, name))
-    for name, method_of in inplace.METHODS.items():
-        setattr(Tensor, name, method_of)
-    for prop in ("T", "mT"):
-        setattr(Tensor, prop, property(REGISTRY[prop].function))
-    Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
-    Tensor.backward = _backward  # type: ignore[attr-defined]
-    Tensor.retain_grad = engine.retain_grad  # type: ignore[attr-defined]
+    for name, attribute in (*inplace.METHODS.items(), *_ENGINE.items()):
+        setattr(Tensor, name, attribute)

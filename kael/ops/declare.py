@@ -36,7 +36,7 @@ Kernel = Callable[..., Any]
 Kink = Callable[..., tuple[Array, ...]]
 Arguments = tuple[Any, ...]
 Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
-BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments]
+BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments | None]
 Batch = Literal["elementwise"] | BatchRule | None
 Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 
@@ -57,7 +57,7 @@ class Operation:
     parameters : all parameter names in order; `defaults` maps the optional ones
     inputs : the tensor parameters; `arguments`: the plain ones
     variadic : the one tensor parameter is a list of tensors
-    rest : the plain argument that also takes several positional integers (`reshape(x, 2, 3)`)
+    rest : the parameter that also takes several positional values (`reshape(x, 2, 3)`)
     kernel : forward, on arrays and arguments
     vjps, vjp_text : one formula and its text per input; None and "" where not differentiable
     joint : one formula that gives the gradients of all inputs at once
@@ -65,7 +65,8 @@ class Operation:
     promotes : the inputs that are brought to one dtype before the kernel runs
     kink : arrays that are 0 at a kink and whose sign tells the branch; `at_kink` says what is given
     analytic : the kernel extends to complex numbers with the same formula
-    batch : "elementwise", or how arguments change under a leading axis; None: one by one
+    batch : "elementwise", or how arguments change under a leading axis, which every operand with
+        a formula then has (None where the call cannot be batched); None: one by one
     samples : draws inputs and arguments for the tests
     """
 
@@ -188,6 +189,8 @@ class Operation:
         values = dict(zip(self.parameters, bound, strict=True))
         if self.variadic:
             operands = values[self.inputs[0]]
+            if self.rest and isinstance(operands, Tensor):
+                operands = [operands]
             if isinstance(operands, Tensor) or not isinstance(operands, (list, tuple)):
                 raise KaelTypeError(
                     f"{self.name} takes a list of tensors, got {type(operands).__name__}"
@@ -217,8 +220,7 @@ class Operation:
                 dtype = (value if isinstance(value, Tensor) else self._tensor(value)).dtype
                 strong = dtype if strong is None else dtypes.promote(strong, dtype)
         return tuple(
-            value if isinstance(value, Tensor) else self._tensor(value, strong)
-            for value in values
+            value if isinstance(value, Tensor) else self._tensor(value, strong) for value in values
         )
 
     def _tensor(self, value: Any, beside: dtypes.DType | None = None) -> Tensor:
@@ -409,6 +411,8 @@ def _unary_caller(op: Operation) -> Callable[..., Tensor]:
         here = state.here
         try:
             array = here.run(kernel, given)
+        except KaelError:
+            raise
         except Exception as error:
             raise op.failure(error, [given.shape]) from error
         if array.__class__ is not ndarray:
@@ -447,6 +451,8 @@ def _binary_caller(op: Operation) -> Callable[..., Tensor]:
         here = state.here
         try:
             array = here.run(kernel, left, right)
+        except KaelError:
+            raise
         except Exception as error:
             raise op.failure(error, [left.shape, right.shape]) from error
         if array.__class__ is not ndarray:
@@ -551,7 +557,7 @@ def _pascal(name: str) -> str:
 def _parse(
     signature: str,
 ) -> tuple[str, tuple[str, ...], dict[str, Any], bool, str | None]:
-    """Read `name(x, dim=None, *shape)`; `tensors[]` marks a list of tensors."""
+    """Read `name(x, dim=None, *shape)`; `tensors[]` and `*tensors[]` mark a list of tensors."""
     name, _, inside = signature.partition("(")
     names: list[str] = []
     defaults: dict[str, Any] = {}
@@ -561,10 +567,10 @@ def _parse(
         if not part:
             continue
         parameter, _, default = part.partition("=")
-        if parameter.startswith("*"):
-            parameter = rest = parameter[1:]
         if parameter.endswith("[]"):
             parameter, variadic = parameter[:-2], True
+        if parameter.startswith("*"):
+            parameter = rest = parameter[1:]
         names.append(parameter)
         if default:
             defaults[parameter] = _literal(default)

@@ -14,7 +14,7 @@ import numpy as np
 from kael import dtypes, shapes
 from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
-from kael.ops.index import index_arrays
+from kael.ops.index import checked_items, located, points
 from kael.tensors import Array, Tensor, as_array
 
 
@@ -65,7 +65,7 @@ def write(target: Tensor, name: str, store: Callable[[Array], None]) -> Tensor:
 
 def _source(target: Tensor, value: Any, name: str, real: bool = False) -> Tensor:
     """Return the source as a tensor whose values fit the target's shape and kind of dtype."""
-    if isinstance(value, (bool, int, float)) and not isinstance(value, Tensor):
+    if isinstance(value, (int, float)):
         source = Tensor(np.array(value, dtypes.weak(value, target.dtype)))
     else:
         source = value if isinstance(value, Tensor) else Tensor(as_array(value))
@@ -160,9 +160,7 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
             f"{shapes.text(self.shape)}"
         )
     masked = where._array
-    return write(
-        self, "masked_fill_", lambda array: np.copyto(array, source._array, where=masked)
-    )
+    return write(self, "masked_fill_", lambda array: np.copyto(array, source._array, where=masked))
 
 
 def index_add_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
@@ -190,15 +188,25 @@ def _replaced(self: Tensor, name: str, result: Tensor) -> Tensor:
 
 def setitem(self: Tensor, items: Any, value: Any) -> None:
     """Write `value`, broadcast, at an index, slice, mask or index tensor."""
-    source = value if isinstance(value, Tensor) else None
+    source = _source_of_item(self, value)
     check_grad_rules(self, source, "__setitem__")
-    index = index_arrays(self, items)
-    values = as_array(value).astype(self.dtype, copy=False)
+    view, read = located(self.detach(), items)
+    at = points(checked_items(view, read)) if read else ...
+    values = source._array
 
     def store(array: Array) -> None:
-        array[index] = values
+        view._array[at] = values
 
     write(self, "__setitem__", store)
+
+
+def _source_of_item(self: Tensor, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    given = as_array(value)
+    if isinstance(value, (int, float)) or self.dtype.kind == "f":
+        return Tensor(as_array(given, self.dtype))
+    return Tensor(given)
 
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -65,13 +65,35 @@ def distinct(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return np.asarray(0.3 * steps - 0.15 * size + 0.05).reshape(shape)
 
 
-def unary_samples(rng: np.random.Generator, domain: Domain) -> Iterator[Sample]:
+def unary_samples(
+    rng: np.random.Generator, domain: Domain, settings: Sequence[Mapping[str, Any]] = ({},)
+) -> Iterator[Sample]:
     """Yield calls with one operand in several shapes, 0-d and empty among them."""
-    for shape in UNARY_SHAPES:
-        yield Sample((domain(rng, shape),))
+    for arguments in settings:
+        for shape in UNARY_SHAPES:
+            yield Sample((domain(rng, shape),), arguments)
 
 
 def binary_samples(rng: np.random.Generator, first: Domain, second: Domain) -> Iterator[Sample]:
     """Yield calls with two operands that broadcast both ways."""
     for left, right in BINARY_SHAPES:
         yield Sample((first(rng, left), second(rng, right)))
+
+
+def broadcast_samples(
+    rng: np.random.Generator,
+    *domains: Domain,
+    settings: Sequence[Mapping[str, Any]] = ({},),
+) -> Iterator[Sample]:
+    """Yield calls with one operand a domain; each operand in turn is the one that is stretched."""
+    for arguments in settings:
+        for shape in ((), (3,), (2, 3), (0,)):
+            yield Sample(tuple(domain(rng, shape) for domain in domains), arguments)
+        for at in range(len(domains)):
+            yield Sample(
+                tuple(
+                    domain(rng, (1, 2) if other == at else (3, 2))
+                    for other, domain in enumerate(domains)
+                ),
+                arguments,
+            )

@@ -1,0 +1,349 @@
+"""Indexing: `x[...]`, cat and where, gather and scatter; views by slices are in `view.py`.
+
+An index that appears twice is read twice, so its gradients add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kael import kernels, shapes
+from kael.errors import KaelIndexError, KaelTypeError, KaelValueError
+from kael.ops.arguments import Arguments, Shapes, require_integers, shift_dim
+from kael.ops.declare import Operation
+from kael.ops.samples import Sample, normal
+from kael.ops.view import select, slice, unsqueeze
+from kael.tensors import Tensor, as_array
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+Items = tuple[Array | None, ...]
+
+_cut = type(np.s_[:])  # the built-in slice; `slice` is an operation here
+
+
+def getitem(x: Tensor, items: Any) -> Tensor:
+    """Return `x[items]`: one operation for each item that changes something.
+
+    Integers select, slices slice, None unsqueezes; index tensors, lists and masks are read
+    together at the end. Raises `KaelIndexError` for too many items and for an index out of range.
+    """
+    x, read = located(x, items)
+    return index(x, read) if read else x
+
+
+def located(x: Tensor, items: Any) -> tuple[Tensor, Items]:
+    """Return the view that integers, slices and None give, and what index arrays read from it."""
+    read: list[Array | None] = []
+    dim = covered = 0
+    for item in _spelled_out(x, items if isinstance(items, tuple) else (items,)):
+        if item is None:
+            x = unsqueeze(x, dim)
+        elif isinstance(item, int):
+            x = select(x, dim, item)
+            continue
+        elif isinstance(item, _cut):
+            x = _sliced(x, dim, item)
+        else:
+            read += [None] * (dim - covered)
+            read.append(item)
+            dim = covered = dim + _dims_read(item)
+            continue
+        dim += 1
+    return x, tuple(read)
+
+
+def _spelled_out(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
+    """Return the items as None, int, slice or array, with the ellipsis written out as slices."""
+    known = [_as_item(item) for item in items]
+    dims = sum(0 if item is None or item is ... else _dims_read(item) for item in known)
+    if dims > x.ndim:
+        raise KaelIndexError(
+            f"getitem: {dims} dims are indexed, but shape {shapes.text(x.shape)} has {x.ndim}"
+        )
+    at = [position for position, item in enumerate(known) if item is ...]
+    if len(at) > 1:
+        raise KaelIndexError("getitem: an index can hold only one ellipsis (...)")
+    for position in at:
+        known[position : position + 1] = [_cut(None)] * (x.ndim - dims)
+    return known
+
+
+def _as_item(item: Any) -> Any:
+    if item is None or item is ... or isinstance(item, _cut):
+        return item
+    if isinstance(item, Tensor):
+        item = item._array
+    if isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
+        return int(item)
+    if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        return int(item)
+    if not isinstance(item, (bool, np.bool_, list, np.ndarray)):
+        raise KaelTypeError(
+            f"getitem: an index is made of integers, slices, ..., None, integer or boolean "
+            f"tensors and lists, got {type(item).__name__}"
+        )
+    return _as_index(item)
+
+
+def _as_index(item: Any) -> Array:
+    """Return index values as an array of their own: a write to the tensor must not reach it."""
+    array = as_array(item)
+    if array.size == 0 and array.dtype.kind == "f" and isinstance(item, list):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biu":
+        raise KaelTypeError(
+            f"getitem: an index tensor holds integers or booleans, got {array.dtype}"
+        )
+    return array
+
+
+def _dims_read(item: Any) -> int:
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
+
+
+def _sliced(x: Tensor, dim: int, item: Any) -> Tensor:
+    size = x.shape[dim]
+    step = 1 if item.step is None else item.step
+    if step == 1 and item.indices(size)[:2] == (0, size):
+        return x
+    return slice(x, dim, item.start, item.stop, step)
+
+
+def _prepare_items(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    """Check every index against the size it reads from, and count it from the front."""
+    return (checked_items(inputs[0], arguments[0]),)
+
+
+def checked_items(x: Tensor, given_items: Items) -> Items:
+    """Return index arrays counted from the front; `KaelIndexError` where one is out of range."""
+    items: list[Array | None] = []
+    dim = 0
+    for item in given_items:
+        if item is None:
+            items.append(None)
+            dim += 1
+            continue
+        array = _as_index(item)
+        reads = _dims_read(array)
+        given = x.shape[dim : dim + reads]
+        if array.dtype.kind == "b":
+            if array.shape != given:
+                raise KaelIndexError(
+                    f"getitem: a mask of shape {shapes.text(array.shape)} does not match "
+                    f"sizes {shapes.text(given)} of shape {shapes.text(x.shape)} at dim {dim}"
+                )
+        else:
+            array = _from_front(array, dim, given[0])
+        items.append(array)
+        dim += reads
+    return tuple(items)
+
+
+def _from_front(array: Array, dim: int, size: int) -> Array:
+    outside = (array < -size) | (array >= size)
+    if outside.any():
+        raise KaelIndexError(
+            f"getitem: index {array[outside][0]} is out of range for dim {dim} with size {size}"
+        )
+    return np.where(array < 0, array + size, array).astype(np.int64, copy=False)
+
+
+def _only_index(items: Items) -> tuple[int, Array] | None:
+    """Return dim and index where one integer index is all there is to read."""
+    array = items[-1]
+    if array is None or array.dtype.kind == "b" or any_array(items[:-1]):
+        return None
+    return len(items) - 1, array
+
+
+def any_array(items: Items) -> bool:
+    """Tell whether an item is an array."""
+    return not all(item is None for item in items)
+
+
+def points(items: Items) -> tuple[Any, ...]:
+    """Return the items as NumPy indexes."""
+    return tuple(_cut(None) if item is None else item for item in items)
+
+
+def _read(x: Array, items: Items) -> Array:
+    only = _only_index(items)
+    if only is None:
+        return np.asarray(x[points(items)])
+    dim, array = only
+    rows = kernels.index_select(x, dim, array.reshape(-1))
+    return rows.reshape(*x.shape[:dim], *array.shape, *x.shape[dim + 1 :])
+
+
+def _read_backward(g: Array, x_shape: Dims, items: Items) -> Array:
+    only = _only_index(items)
+    if only is not None:
+        dim, array = only
+        rows = g.reshape(*x_shape[:dim], array.size, *x_shape[dim + 1 :])
+        return kernels.index_select_backward(rows, x_shape, dim, array.reshape(-1))
+    out = np.zeros(x_shape, g.dtype)
+    if all(item is None or item.dtype.kind == "b" for item in items) and len(_arrays(items)) == 1:
+        out[points(items)] = g  # a mask reads every entry once
+    else:
+        np.add.at(out, points(items), g)
+    return out
+
+
+def _arrays(items: Items) -> list[int]:
+    return [position for position, item in enumerate(items) if item is not None]
+
+
+def _items_batch(arguments: Arguments, _: Shapes) -> Arguments | None:
+    (items,) = arguments
+    at = _arrays(items)
+    # Index arrays with a gap between them put their dims in front, before the leading axis.
+    together = at[-1] - at[0] == len(at) - 1
+    return ((None, *items),) if together else None
+
+
+index = Operation(
+    "index(x, items)", _read,
+    vjp={"x": _read_backward}, text={"x": "zeros, with g added where it was read"}, prose=True,
+    prepare=_prepare_items, batch=_items_batch, analytic=True, method=False, function=False,
+    samples=lambda rng: [
+        Sample((normal(rng, (4,)),), {"items": (np.array([2, 0, 2]),)}),
+        Sample((normal(rng, (3, 4)),), {"items": (None, np.array([[1, -1], [1, 0]]))}),
+        Sample((normal(rng, (3, 4)),), {"items": (np.array([0, 2, 0]), np.array([1, 3, 1]))}),
+        Sample((normal(rng, (2, 3)),), {"items": (np.array([[True, False, True]] * 2),)}),
+        Sample((normal(rng, (2, 3, 2)),), {"items": (np.array([1, 0]), None, np.array([1, 1]))}),
+    ],
+    family="index",
+    doc="Return what index tensors and masks read: `x[items]` for items that are no slices.",
+)  # fmt: skip
+
+
+def _prepare_where(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    _require_mask("where", inputs[0], "condition")
+    return arguments
+
+
+def _require_mask(name: str, mask: Tensor, parameter: str) -> None:
+    if mask._array.dtype.kind != "b":
+        raise KaelTypeError(
+            f"{name}: {parameter} must be boolean, got {mask.dtype}; compare first (x != 0)"
+        )
+
+
+where = Operation(
+    "where(condition, x, other)", np.where,
+    vjp={
+        "condition": None,
+        "x": lambda g, condition: np.where(condition, g, 0),
+        "other": lambda g, condition: np.where(condition, 0, g),
+    },
+    text={"x": "where(condition, g, 0)", "other": "where(condition, 0, g)"},
+    prepare=_prepare_where, broadcasts=True, promotes=("x", "other"),
+    batch="elementwise", analytic=True, method=False,
+    samples=lambda rng: [
+        Sample((rng.random(mask) < 0.5, normal(rng, left), normal(rng, right)))
+        for mask, left, right in (
+            ((2, 3), (2, 3), (2, 3)), ((3,), (2, 1), ()), ((2, 1), (3,), (2, 3)), ((0,), (1,), (0,)),
+        )
+    ],
+    family="index",
+    convention="the branch not taken gets 0, whatever it holds",
+    doc="Return x where the condition holds and other elsewhere.",
+)  # fmt: skip
+
+
+def _prepare_cat(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    first = inputs[0].shape
+    if not first:
+        raise KaelValueError("cat: 0-d tensors have no dim to join along; use stack")
+    dim = shapes.wrap_dim(arguments[0], len(first), "cat")
+    for tensor in inputs[1:]:
+        shape = tensor.shape
+        if len(shape) != len(first) or any(
+            d != dim and ours != theirs
+            for d, (ours, theirs) in enumerate(zip(first, shape, strict=True))
+        ):
+            raise KaelValueError(
+                f"cat: shapes {shapes.text(first)} and {shapes.text(shape)} do not match: "
+                f"all sizes but those of dim {dim} must be equal"
+            )
+    return (dim,)
+
+
+def _cat_backward(
+    g: Array, tensors_shape: list[Dims], tensors_dtype: list[Any], dim: int, needs: Sequence[bool]
+) -> tuple[Array | None, ...]:
+    return tuple(_pieces(g, tensors_shape, tensors_dtype, dim, needs))
+
+
+def _pieces(
+    g: Array, given: list[Dims], kinds: list[Any], dim: int, needs: Sequence[bool]
+) -> Iterator[Array | None]:
+    start = 0
+    for shape, dtype, needed in zip(given, kinds, needs, strict=True):
+        end = start + shape[dim]
+        piece = g[(*(_cut(None),) * dim, _cut(start, end))]
+        yield piece.astype(dtype, copy=False) if needed else None
+        start = end
+
+
+cat = Operation(
+    "cat(tensors[], dim=0)", lambda arrays, dim: np.concatenate(arrays, axis=dim),
+    joint=_cat_backward, joint_inputs=("tensors",),
+    text={"tensors": "the slice of g that the tensor fills"}, prose=True,
+    prepare=_prepare_cat, promotes=("tensors",), batch=shift_dim(), analytic=True, method=False,
+    aliases=("concat", "concatenate"),
+    samples=lambda rng: [
+        Sample((normal(rng, (2,)), normal(rng, (3,)))),
+        Sample((normal(rng, (1, 3)), normal(rng, (2, 3)), normal(rng, (0, 3))), {"dim": 0}),
+        Sample((normal(rng, (2, 1)), normal(rng, (2, 2))), {"dim": -1}),
+    ],
+    family="index",
+    doc="Return tensors joined along a dim.",
+)  # fmt: skip
+
+
+def _prepare_gather(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    return (_checkedpoints("gather", inputs[0], arguments[0], inputs[1]),)
+
+
+def _checkedpoints(name: str, x: Tensor, dim: object, points: Tensor) -> int:
+    """Return the dim, having checked that `points` may index entries of `x` along it."""
+    at = shapes.wrap_dim(dim, x.ndim, name)
+    require_integers(name, points)
+    if points.ndim != x.ndim or any(
+        d != at and n > room for d, (n, room) in enumerate(zip(points.shape, x.shape, strict=True))
+    ):
+        raise KaelValueError(
+            f"{name}: index of shape {shapes.text(points.shape)} does not fit x of shape "
+            f"{shapes.text(x.shape)}: as many dims are needed, and no size beyond x's except at "
+            f"dim {at}"
+        )
+    return at
+
+
+def _for_each_call(points: Array, x: Array) -> Array:
+    # Where many calls are computed at once, the index has no leading axis.
+    return points if points.ndim == x.ndim else np.broadcast_to(points, (len(x), *points.shape))
+
+
+gather = Operation(
+    "gather(x, dim, index)",
+    lambda x, index, dim: kernels.gather(x, dim, _for_each_call(index, x)),
+    vjp={
+        "x": lambda g, x_shape, dim, index: kernels.gather_backward(g, x_shape, dim, index),
+        "index": None,
+    },
+    text={"x": "scatter_add(0 * x, dim, index, g)"},
+    prepare=_prepare_gather, batch=shift_dim(), analytic=True,
+    samples=lambda rng: [
+        Sample((normal(rng, (4,)), np.array([1, 1, 3])), {"dim": 0}),
+        Sample((normal(rng, (3, 4)), rng.integers(0, 4, (3, 2))), {"dim": 1}),
+        Sample((normal(rng, (2, 3, 2)), rng.integers(0, 3, (1, 5, 2))), {"dim": -2}),
+    ],
+    family="index",
+    doc="Return out[i][j] = x[index[i][j]][j] for dim 0, and likewise for the others.",
+)  # fmt: skip
