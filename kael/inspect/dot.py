@@ -30,6 +30,14 @@ FORMATS = ("svg", "png", "pdf")
 _FILL = {"leaf": "#d5e8d4", "operation": "#ffffff", "function": "#fff2cc", "folded": "#eeeeee"}
 _SHAPE = {"leaf": "ellipse", "folded": "note"}
 _MARKED = "#f8cecc"
+_MERMAID_ENTITIES = {  # the first one's own sign occurs in all of them
+    "#": "#35;",
+    "&": "#38;",
+    '"': "#quot;",
+    "<": "#lt;",
+    ">": "#gt;",
+    "\\": "#92;",
+}
 
 
 class DotOptions:
@@ -267,7 +275,9 @@ def rendered(dot: str, format: str) -> bytes:
                 "'winget install graphviz', or write the DOT text itself to a file.dot"
             ) from None
         if process.returncode != 0 or not os.path.exists(drawing):
-            said = errors.decode(errors="replace") if isinstance(errors, bytes) else str(errors)
+            # pydot annotates text and gives bytes.
+            given: Any = errors
+            said = given.decode(errors="replace") if isinstance(given, bytes) else given
             raise KaelError(f"Graphviz could not draw the graph: {said.strip()}")
         with open(drawing, "rb") as stream:
             return stream.read()

@@ -13,7 +13,7 @@ from kael.tensors import Tensor
 SEEN = " same node as above"
 
 MOST_NODES = 500
-"""How many nodes a tree shows unless told otherwise: a long chain would be as wide as it is long."""
+"""How many nodes a tree shows unless told otherwise: a chain is as wide as it is long."""
 
 
 def graph_tree(
