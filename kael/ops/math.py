@@ -383,7 +383,7 @@ atan2 = binary(
         "where(hypot(x, other) == 0, 0, -g * x / hypot(x, other)**2)",
     ),
     domain=(away_from(0.0), positive), real=True, analytic=False, aliases=("arctan2",),
-    kink=_branch_cut, at_kink="0 to both at the origin; on the cut (x = 0, other < 0) the formula's",
+    kink=_branch_cut, at_kink="0 to both at the origin; the cut of the angle has a slope",
     doc="Return the angle of the point (other, x), from -pi to pi.",
 )  # fmt: skip
 sinh = unary(
