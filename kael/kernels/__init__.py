@@ -2,7 +2,7 @@
 
 Every name here is a function of arrays and plain arguments. A backward takes the upstream
 gradient `g` first, then what it reads. `dim` counts from either end; None is all dims.
-Results of 1 MiB and more lie in memory that is used again (`kael.kernels.buffers`); `apply` gives
+Results of 4 MiB and more lie in memory that is used again (`kael.kernels.buffers`); `apply` gives
 a NumPy ufunc the same.
 
     rows, reductions, indexing, elementwise, gaussian   the NumPy versions
@@ -11,7 +11,7 @@ a NumPy ufunc the same.
 """
 
 from kael.kernels.buffers import apply, empty, zeros
-from kael.kernels.elementwise import relu, select
+from kael.kernels.elementwise import relu
 from kael.kernels.gaussian import erf_backward
 from kael.kernels.indexing import scatter
 from kael.kernels.reductions import (
@@ -53,6 +53,7 @@ from kael.kernels.tiers import (
     prod_backward,
     relu_backward,
     scatter_add,
+    select,
     sigmoid,
     sigmoid_backward,
     softmax,

@@ -15,8 +15,9 @@ import numpy as np
 
 from kael.kernels.axes import Array
 
-# Below this NumPy's allocator has warm pages anyway (benchmarks/crossover.py, "buffers").
-POOL_FROM_BYTES = 1 << 20
+# Below this NumPy's allocator mostly has warm pages, and the bookkeeping here, 10 microseconds,
+# is more than a tenth of an addition (benchmarks/crossover.py prints both).
+POOL_FROM_BYTES = 1 << 22
 # How much idle memory is kept for the next result; the oldest sizes go first.
 IDLE_LIMIT_BYTES = 1 << 30
 _ALIGNMENT = 64
@@ -80,7 +81,7 @@ class _Lease:
 
     def __init__(self, block: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._block = block
-        address = block.ctypes.data
+        address = block.__array_interface__["data"][0]
         self.__array_interface__ = {
             "version": 3,
             "shape": shape,

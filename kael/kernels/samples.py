@@ -48,6 +48,7 @@ def sample_calls(x: Array, g: Array) -> dict[str, tuple[Any, ...]]:
         "relu_backward": (g, x),
         "abs_backward": (g, x),
         "clamp_backward": (g, x, -1.0, 1.0),
+        "select": (np.asarray(x > 0), g),
         "div_backward_other": (g, x, other),
         "erf": (x,),
         "gelu": (x,),

@@ -44,14 +44,24 @@ def failure() -> str | None:
     return _failure
 
 
-def two_tiers(plain: Callable[P, Array], *, entries: int, sized_by: int = 0) -> Callable[P, Array]:
-    """`plain`, or its compiled twin when argument `sized_by` has at least `entries` entries."""
+def two_tiers(
+    plain: Callable[P, Array],
+    *,
+    entries: int,
+    entries_float32: int | None = None,
+    sized_by: int = 0,
+) -> Callable[P, Array]:
+    """`plain`, or its compiled twin when argument `sized_by` has at least `entries` entries.
+
+    `entries_float32` is for kernels that compute in float64, where NumPy's float32 is faster.
+    """
+    limits = {"f": entries_float32 or entries}
 
     @functools.wraps(plain)
     def run(*args: P.args, **kwargs: P.kwargs) -> Array:
         if _tier == "auto":
             array: Any = args[sized_by]
-            if array.size < entries:
+            if array.size < limits.get(array.dtype.char, entries):
                 return plain(*args, **kwargs)
         elif _tier == "numpy":
             return plain(*args, **kwargs)
@@ -92,41 +102,47 @@ def _twin(module: str, name: str) -> Callable[..., Array | None]:
     return twin
 
 
-# Entries from which the compiled version wins by enough to be worth loading it
-# (benchmarks/crossover.py prints both times for each size).
+# From these sizes the compiled version saves 50 microseconds and more in each call; it is faster
+# from far smaller ones on, but never by what loading the compiler costs (a third of a second).
+# benchmarks/crossover.py prints both times at each size.
 softmax = two_tiers(rows.softmax, entries=1 << 17)
-softmax_backward = two_tiers(rows.softmax_backward, entries=1 << 17, sized_by=1)
-log_softmax = two_tiers(rows.log_softmax, entries=1 << 17)
-log_softmax_backward = two_tiers(rows.log_softmax_backward, entries=1 << 17, sized_by=1)
-logsumexp = two_tiers(rows.logsumexp, entries=1 << 17)
+softmax_backward = two_tiers(
+    rows.softmax_backward, entries=1 << 17, entries_float32=1 << 20, sized_by=1
+)
+log_softmax = two_tiers(rows.log_softmax, entries=1 << 17, entries_float32=1 << 21)
+log_softmax_backward = two_tiers(
+    rows.log_softmax_backward, entries=1 << 17, entries_float32=1 << 21, sized_by=1
+)
+logsumexp = two_tiers(rows.logsumexp, entries=1 << 18, entries_float32=1 << 21)
 logsumexp_backward = two_tiers(rows.logsumexp_backward, entries=1 << 17, sized_by=1)
-cross_entropy = two_tiers(rows.cross_entropy, entries=1 << 17)
+cross_entropy = two_tiers(rows.cross_entropy, entries=1 << 18, entries_float32=1 << 21)
 cross_entropy_backward = two_tiers(rows.cross_entropy_backward, entries=1 << 17, sized_by=1)
-standardize = two_tiers(rows.standardize, entries=1 << 17)
+standardize = two_tiers(rows.standardize, entries=1 << 17, entries_float32=1 << 20)
 standardize_backward = two_tiers(rows.standardize_backward, entries=1 << 17, sized_by=1)
 
-index_select = two_tiers(indexing.index_select, entries=1 << 17, sized_by=2)
-index_select_backward = two_tiers(indexing.index_select_backward, entries=1 << 16)
-index_add = two_tiers(indexing.index_add, entries=1 << 16, sized_by=3)
+index_select = two_tiers(indexing.index_select, entries=1 << 21, sized_by=2)
+index_select_backward = two_tiers(indexing.index_select_backward, entries=1 << 15)
+index_add = two_tiers(indexing.index_add, entries=1 << 15, sized_by=3)
 gather = two_tiers(indexing.gather, entries=1 << 17, sized_by=2)
-gather_backward = two_tiers(indexing.gather_backward, entries=1 << 16)
-scatter_add = two_tiers(indexing.scatter_add, entries=1 << 16, sized_by=2)
+gather_backward = two_tiers(indexing.gather_backward, entries=1 << 15)
+scatter_add = two_tiers(indexing.scatter_add, entries=1 << 15, sized_by=2)
 
-prod_backward = two_tiers(reductions.prod_backward, entries=1 << 17, sized_by=1)
+prod_backward = two_tiers(reductions.prod_backward, entries=1 << 16, sized_by=1)
 extreme_backward = two_tiers(reductions.extreme_backward, entries=1 << 17, sized_by=1)
 var = two_tiers(reductions.var, entries=1 << 17)
 var_backward = two_tiers(reductions.var_backward, entries=1 << 17, sized_by=1)
 norm_backward = two_tiers(reductions.norm_backward, entries=1 << 17, sized_by=1)
-cumsum_backward = two_tiers(reductions.cumsum_backward, entries=1 << 17)
+cumsum_backward = two_tiers(reductions.cumsum_backward, entries=1 << 16)
 
-sigmoid = two_tiers(elementwise.sigmoid, entries=1 << 17)
-sigmoid_backward = two_tiers(elementwise.sigmoid_backward, entries=1 << 17, sized_by=1)
-tanh_backward = two_tiers(elementwise.tanh_backward, entries=1 << 17, sized_by=1)
-relu_backward = two_tiers(elementwise.relu_backward, entries=1 << 17, sized_by=1)
-abs_backward = two_tiers(elementwise.abs_backward, entries=1 << 17, sized_by=1)
-clamp_backward = two_tiers(elementwise.clamp_backward, entries=1 << 17, sized_by=1)
+sigmoid = two_tiers(elementwise.sigmoid, entries=1 << 17, entries_float32=1 << 21)
+sigmoid_backward = two_tiers(elementwise.sigmoid_backward, entries=1 << 18, sized_by=1)
+tanh_backward = two_tiers(elementwise.tanh_backward, entries=1 << 19, sized_by=1)
+relu_backward = two_tiers(elementwise.relu_backward, entries=1 << 16, sized_by=1)
+abs_backward = two_tiers(elementwise.abs_backward, entries=1 << 16, sized_by=1)
+clamp_backward = two_tiers(elementwise.clamp_backward, entries=1 << 16, sized_by=1)
+select = two_tiers(elementwise.select, entries=1 << 16, sized_by=1)
 div_backward_other = two_tiers(elementwise.div_backward_other, entries=1 << 17, sized_by=2)
 
-erf = two_tiers(gaussian.erf, entries=1 << 16)
-gelu = two_tiers(gaussian.gelu, entries=1 << 16)
-gelu_backward = two_tiers(gaussian.gelu_backward, entries=1 << 16, sized_by=1)
+erf = two_tiers(gaussian.erf, entries=1 << 15)
+gelu = two_tiers(gaussian.gelu, entries=1 << 15)
+gelu_backward = two_tiers(gaussian.gelu_backward, entries=1 << 15, sized_by=1)

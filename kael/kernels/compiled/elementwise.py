@@ -51,6 +51,12 @@ def _clamp_backward(g: Any, x: Any, out: Any, low: Any, high: Any) -> None:
 
 
 @kernel
+def _select(mask: Any, g: Any, out: Any) -> None:
+    for i in range(g.size):
+        out[i] = g[i] if mask[i] else 0
+
+
+@kernel
 def _div_backward_other(g: Any, x: Any, other: Any, out: Any) -> None:
     for i in range(g.size):
         out[i] = -(g[i] / other[i]) * (x[i] / other[i])
@@ -82,6 +88,10 @@ def clamp_backward(g: Array, x: Array, low: float | None, high: float | None) ->
     return elementwise(_clamp_backward, g, x, rest=(float(low), float(high)))
 
 
+def select(mask: Array, g: Array) -> Array | None:
+    return elementwise(_select, mask, g) if mask.dtype == bool else None
+
+
 def div_backward_other(g: Array, x: Array, other: Array) -> Array | None:
     return elementwise(_div_backward_other, g, x, other)
 
@@ -89,12 +99,14 @@ def div_backward_other(g: Array, x: Array, other: Array) -> Array | None:
 def elementwise(
     function: Callable[..., Any], *arrays: Array, rest: tuple[float, ...] = ()
 ) -> Array | None:
-    """`function(*arrays, out, *rest)` on flat arrays of one shape and dtype; None for others."""
+    """`function(*arrays, out, *rest)` on flat arrays of one shape and dtype; None for others.
+
+    Masks may be among them: booleans count as any dtype.
+    """
     x = arrays[-1]
     if x.dtype not in FLOATS or x.size == 0:
         return None
-    if any(not isinstance(a, np.ndarray) or a.shape != x.shape or a.dtype != x.dtype
-           for a in arrays):  # fmt: skip
+    if any(a.shape != x.shape or a.dtype not in (x.dtype, np.bool_) for a in arrays):
         return None
     out = buffers.empty(x.shape, x.dtype)
     flat = [contiguous(a).reshape(-1) for a in (*arrays, out)]

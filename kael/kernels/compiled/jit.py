@@ -22,7 +22,7 @@ from kael.kernels.axes import Array
 Function = TypeVar("Function", bound=Callable[..., Any])
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Entries from which a second thread saves time (benchmarks/crossover.py, "threads").
-THREADS_FROM = 1 << 17
+THREADS_FROM = 1 << 18
 
 
 def kernel(function: Function) -> Function:
