@@ -189,7 +189,8 @@ def call(operation: "Operation | Composite", count: int, keywords: tuple[str, ..
             shape = broadcast(*shapes) if len(shapes) > 1 else ()
         else:
             shape = operation_shape(operation.name, in_order(operation, values[:count], named))
-        check_elements(shape, scope.limit, operation.name)
+        if shape:
+            check_elements(shape, scope.limit, operation.name)
         result = function(*values[:count], **named)
         check_result(result, scope.limit, operation.name)
         stack.append(weak(result, values))
