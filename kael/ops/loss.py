@@ -42,6 +42,11 @@ def _each(g: Array, reduction: str, *operands: Array) -> Array:
     return np.asarray(g / count if count else g)
 
 
+def _alike(g: Array, *operands: Array) -> tuple[Array, ...]:
+    """The operands in the dtype the loss was computed in, which is that of `g`."""
+    return tuple(operand.astype(g.dtype, copy=False) for operand in operands)
+
+
 def _known(
     name: str, at: int = 0, also: tuple[str, ...] = ()
 ) -> Callable[[tuple[Tensor, ...], tuple[Any, ...]], tuple[Any, ...]]:
@@ -167,6 +172,7 @@ def _bce(input: Array, target: Array, weight: Array, pos_weight: Array, reductio
 def _bce_input(
     g: Array, input: Array, target: Array, weight: Array, pos_weight: Array, reduction: str
 ) -> Array:
+    input, target, weight, pos_weight = _alike(g, input, target, weight, pos_weight)
     # Each sigmoid from its own side: 1 - sigmoid would lose the digits of a small remainder.
     negatives = (1 - target) * kernels.sigmoid(input)
     slope = negatives - pos_weight * target * kernels.sigmoid(np.asarray(-input))
@@ -176,6 +182,7 @@ def _bce_input(
 def _bce_target(
     g: Array, input: Array, target: Array, weight: Array, pos_weight: Array, reduction: str
 ) -> Array:
+    input, target, weight, pos_weight = _alike(g, input, target, weight, pos_weight)
     slope = pos_weight * _softplus(-input) - _softplus(input)
     return np.asarray(_each(g, reduction, input, target, weight, pos_weight) * weight * slope)
 
@@ -183,6 +190,7 @@ def _bce_target(
 def _bce_weight(
     g: Array, input: Array, target: Array, weight: Array, pos_weight: Array, reduction: str
 ) -> Array:
+    input, target, weight, pos_weight = _alike(g, input, target, weight, pos_weight)
     each = _bce_each(input, target, np.ones((), input.dtype), pos_weight)
     return np.asarray(_each(g, reduction, input, target, weight, pos_weight) * each)
 
@@ -190,6 +198,7 @@ def _bce_weight(
 def _bce_pos_weight(
     g: Array, input: Array, target: Array, weight: Array, pos_weight: Array, reduction: str
 ) -> Array:
+    input, target, weight, pos_weight = _alike(g, input, target, weight, pos_weight)
     slope = _times(target, _softplus(-input))
     return np.asarray(_each(g, reduction, input, target, weight, pos_weight) * weight * slope)
 
@@ -216,11 +225,13 @@ def _kl_upstream(g: Array, reduction: str, input: Array, target: Array) -> Array
 
 
 def _kl_input(g: Array, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
+    input, target = _alike(g, input, target)
     probability = np.exp(target) if log_target else target
     return np.asarray(_kl_upstream(g, reduction, input, target) * -probability)
 
 
 def _kl_target(g: Array, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
+    input, target = _alike(g, input, target)
     logs = target if log_target else np.log(target)
     slope = (np.exp(target) if log_target else 1) * (logs - input + 1)
     return np.asarray(_kl_upstream(g, reduction, input, target) * slope)

@@ -46,12 +46,14 @@ def _power(x: Array, exponent: Array) -> Array:
 
 def _pow_base(g: Array, x: Array, exponent: Array) -> Array:
     # Where the exponent is 0 the factor p is 0, but 0 ** -1 beside it would make a NaN.
+    exponent = exponent.astype(g.dtype, copy=False)  # before 1 is taken off in less precision
     slope = exponent * _power(x, np.asarray(exponent - 1))
     return np.where(exponent == 0, 0.0, g * slope)
 
 
 def _pow_exponent(g: Array, x: Array, out: Array) -> Array:
-    return np.where(x == 0, 0.0, g * (out * np.log(np.where(x == 0, 1.0, x))))
+    base = np.where(x == 0, 1.0, x).astype(g.dtype, copy=False)
+    return np.where(x == 0, 0.0, g * (out * np.log(base)))
 
 
 def _winner(g: Array, mine: Array, theirs: Array) -> Array:
@@ -208,7 +210,7 @@ minimum = binary(
 lerp = Operation(
     "lerp(x, end, weight)", lambda x, end, weight: x + weight * (end - x),
     vjp={
-        "x": lambda g, weight: g * (1 - weight),
+        "x": lambda g, weight: g - g * weight,
         "end": lambda g, weight: g * weight,
         "weight": lambda g, x, end: g * (end - x),
     },

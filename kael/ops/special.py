@@ -80,6 +80,11 @@ def _xlogy(x: Array, other: Array) -> Array:
     return np.where((x == 0) & ~np.isnan(other), 0.0, x * np.log(other))
 
 
+def _xlogy_factor(g: Array, x: Array, other: Array) -> Array:
+    logs = np.log(other.astype(g.dtype, copy=False))
+    return np.where((x == 0) & (other <= 0), 0.0, g * logs)
+
+
 erf = unary(
     "erf", kernels.erf,
     vjp=lambda g, x: kernels.erf_backward(g, x), text="g * 2 / sqrt(pi) * exp(-x**2)",
@@ -122,7 +127,7 @@ polygamma = Operation(
 xlogy = binary(
     "xlogy", _xlogy,
     vjp=(
-        lambda g, x, other: np.where((x == 0) & (other <= 0), 0.0, g * np.log(other)),
+        _xlogy_factor,
         lambda g, x, other: np.where(x == 0, 0.0, g * (x / other)),
     ),
     text=(

@@ -88,6 +88,10 @@ def _standardize(x, normalized_dims, eps=1e-5):
     return functional.layer_norm(x, x.shape[x.ndim - normalized_dims :], eps=eps)
 
 
+def _polygamma(n, x):
+    return torch.special.zeta(2.0, x) if n == 1 else torch.polygamma(n, x)
+
+
 REFERENCES = {
     "max": _extreme("max"),
     "min": _extreme("min"),
@@ -109,6 +113,10 @@ REFERENCES = {
     "cross_entropy_losses": lambda x, t: functional.cross_entropy(x, t, reduction="none"),
     "getitem": _getitem,
     "floor_divide": torch.floor_divide,
+    # PyTorch's own have constants of float32 precision, or a short series.
+    "hardsigmoid": lambda x: functional.relu6(x + 3) / 6,
+    "celu": lambda x, alpha=1.0: torch.where(x > 0, x, alpha * torch.expm1(x / alpha)),
+    "polygamma": _polygamma,
     "binary_cross_entropy_with_logits": functional.binary_cross_entropy_with_logits,
     "kl_div": functional.kl_div,
     "cat": torch.cat,
@@ -321,6 +329,11 @@ UNARY = {
     "hardtanh": (-0.9, 0.9, {}),
     "softsign": (-3, 3, {}),
     "logsigmoid": (-3, 3, {}),
+    "logit": (0.1, 0.9, {}),
+    "relu6": (0.2, 5.8, {}),
+    "hardsigmoid": (-2.9, 2.9, {}),
+    "hardswish": (-2.9, 2.9, {}),
+    "celu": (-3, 3, {}),
     "clamp": (-2, 2, {"min": -1.0, "max": 0.5}),
     "clone": (-2, 2, {}),
 }
@@ -365,6 +378,11 @@ POINTS = {
     "hardtanh": [-1.0, 1.0, 3.0],
     "softsign": [-1e3, 0.0, 1e3],
     "logsigmoid": [-1000.0, 0.0, 1000.0],
+    "logit": [0.0, 0.5, 1.0],
+    "relu6": [0.0, 6.0, 7.0],
+    "hardsigmoid": [-3.0, 3.0, 4.0],
+    "hardswish": [-4.0, 0.0, 4.0],
+    "celu": [-800.0, 0.0, 800.0],
 }
 
 
@@ -384,6 +402,12 @@ def unary(table):
     table.add("softplus", "beta", draw(2, 3), beta=2.5)
     table.add("softplus", "threshold", of([1.0, 30.0, -30.0]), beta=1.0, threshold=20.0)
     table.add("elu", "alpha", draw(2, 3), alpha=0.7)
+    table.add("celu", "alpha", draw(2, 3), alpha=0.7)
+    table.add("logit", "eps", of([-1.0, 0.05, 0.5, 0.97]), eps=0.1)
+    for order in (0, 1, 2):
+        table.add("polygamma", f"order-{order}", order, draw(2, 3, low=0.5, high=3.0))
+    table.add("polygamma", "points", 1, of([0.5, 2.3, 0.2]))
+    table.add("digamma", "negative", of([-0.5, -2.3, 0.2]))
     table.add("leaky_relu", "slope", draw(2, 3), negative_slope=0.2)
     table.add("hardtanh", "limits", of([-3.0, -0.4, 0.9, 2.6]), min_val=-0.5, max_val=2.5)
     table.add("clamp", "at-bounds", of([0.0, 1.0, 0.5, -1.0, 2.0]), min=0.0, max=1.0)
@@ -464,6 +488,12 @@ def binary_points(table):
     table.add("pow", "negative-base", of([-2.0, -0.5, -1.5]), of([3.0, -2.0, 0.0], grad=False))
     table.add("pow", "negative-base-fraction", of([-2.0, 4.0]), 0.5, gradient=[1.0, 1.0])
     table.add("pow", "number-base", 2.0, of([0.0, -1.0, 3.0]), reference=lambda a, b: a**b)
+    for op in ("remainder", "fmod"):
+        table.add(op, "signs", of([7.5, -7.5, 7.5, -7.5]), of([2.0, 2.0, -2.0, -2.0]))
+        table.add(op, "row", draw(2, 3), draw(3, low=0.5, high=2.5))
+    a, b, c = draw(2, 3), draw(3), draw(2, 1, low=0.5, high=2.5)
+    table.add("addcdiv", "broadcast", a, b, c)
+    table.add("addcdiv", "value", a, b, c, value=-0.5)
     table.add("maximum", "tie", of([1.0, 2.0]), of([1.0, 3.0]), gradient=[3.0, 5.0])
     table.add("minimum", "tie", of([1.0, 2.0]), of([1.0, 3.0]), gradient=[3.0, 5.0])
     table.add("maximum", "tie-broadcast", of([[1.0], [2.0]]), of([1.0, 2.0]))
@@ -869,6 +899,9 @@ def losses(table):
     )
     logs = draw(2, 3, low=-3, high=-0.1), draw(2, 3, low=-3, high=-0.1)
     table.add("kl_div", "log-target", *logs, reduction="sum", log_target=True)
+    for label, kwargs in (("mean", {}), ("beta", {"beta": 0.4}), ("beta-0", {"beta": 0.0})):
+        table.add("smooth_l1_loss", label, draw(2, 3), draw(3), **kwargs)
+    table.add("smooth_l1_loss", "none", draw(2, 3), draw(2, 3), reduction="none")
     table.add("kl_div", "batchmean", logs[0], draw(2, 3, low=0.1, high=0.9), reduction="batchmean")
 
 
@@ -877,7 +910,7 @@ def losses(table):
 
 def without_gradient(table):
     points = of([-1.5, -0.5, 0.0, 0.5, 1.5, 2.5])
-    for op in ("floor", "ceil", "round", "sign"):
+    for op in ("floor", "ceil", "round", "trunc", "sign"):
         table.add(op, "halves", points, gradient="none")
         table.add(op, "float32", of([-1.5, 2.5], dtype="float32"), gradient="none")
     strange = of([NAN, INF, -INF, 0.0, 1.0])
@@ -897,6 +930,15 @@ def without_gradient(table):
         table.add(op, "dim", mask([[True, False], [True, True]]), dim=1, gradient="none")
         table.add(op, "floats", of([0.0, 2.0]), gradient="none")
         table.add(op, "empty", Leaf(value=[], shape=(0,), dtype="bool"), gradient="none")
+    truths = mask([True, True, False, False]), mask([True, False, True, False])
+    for op in ("and", "or", "xor"):
+        table.add(f"logical_{op}", "bool", *truths, gradient="none")
+        table.add(f"logical_{op}", "floats", of([0.0, 2.0]), of([1.0, NAN]), gradient="none")
+        table.add(f"bitwise_{op}", "bool", *truths, gradient="none")
+        table.add(f"bitwise_{op}", "int64", index([12, -3]), index([10, 5]), gradient="none")
+    for op in ("logical_not", "bitwise_not"):
+        table.add(op, "bool", truths[0], gradient="none")
+        table.add(op, "int64", index([0, 5, -1]), gradient="none")
     for op in ("//", "%"):
         table.add(op, "int64", index([7, -7, 7, -7]), index([2, 2, -2, -2]), gradient="none")
     table.add("//", "floats", of([7.5, -7.5]), of([2.0, 2.0]), gradient="none")
