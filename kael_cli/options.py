@@ -46,7 +46,9 @@ class TargetOptions(Options):
         list[str] | None,
         Flag("-c", "--const", metavar="NAME=VALUE", help="An input without a gradient."),
     ] = None
-    seed: Annotated[int, Flag("--seed", metavar="N", help="Seeds every generator.")] = 0
+    seed: Annotated[
+        int | None, Flag("--seed", metavar="N", help="Seeds every generator; 0 unless given.")
+    ] = None
     dtype: Annotated[
         Literal["float32", "float64"] | None, Flag("--dtype", help="The default floating dtype.")
     ] = None
@@ -56,10 +58,15 @@ class TargetOptions(Options):
     ] = None
 
 
-class BackwardOptions(TargetOptions):
-    """`kael backward`."""
+class ShowOptions(TargetOptions):
+    """What the commands that only show take."""
 
     format: Annotated[Literal["text", "json"], Flag("--format", help="Output format.")] = "text"
+
+
+class BackwardOptions(ShowOptions):
+    """`kael backward`."""
+
     anomaly: Annotated[bool, Flag("--anomaly", help="Stop at a gradient that is NaN.")] = False
 
 
@@ -67,10 +74,13 @@ class TraceOptions(BackwardOptions):
     """`kael trace`."""
 
 
-class GraphOptions(TargetOptions):
+class GraphOptions(ShowOptions):
     """`kael dot` and `kael tree`."""
 
-    format: Annotated[Literal["text", "json"], Flag("--format", help="Output format.")] = "text"
+    mermaid: Annotated[bool, Flag("--mermaid", help="Draw for Mermaid instead.")] = False
+    max_nodes: Annotated[
+        int | None, Flag("--max-nodes", metavar="N", min=1, help="Fold the graph to N nodes.")
+    ] = None
 
 
 class GradcheckOptions(TargetOptions):

@@ -56,6 +56,10 @@ class Output:
         if not self._quiet:
             sys.stderr.write(f"note: {text}\n")
 
+    def complain(self, text: str) -> None:
+        """Tell the user of an error that does not end the run."""
+        sys.stderr.write(f"{text}\n")
+
     def paint(self, color: str, text: str) -> str:
         """Return the text in a colour where colours are shown."""
         return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if self.color else text

@@ -1,0 +1,94 @@
+"""The loop of the commands that show (`backward`, `trace`): each result under its name, in order.
+
+A target that cannot be shown is told on stderr and does not stop the others; the exit code is
+then 2. In JSON it is a result with an error.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kael.errors import KaelError
+from kael.specs.model import Instance
+from kael.specs.place import SpecError
+from kael.specs.runner import AnomalyError
+from kael.specs.targets import Selection
+from kael_cli.exits import Exit
+from kael_cli.loading import default_dtype, load, located
+from kael_cli.options import ShowOptions
+from kael_cli.output import Output
+
+Row = dict[str, Any]
+Text = Callable[[Instance, Output], None]
+
+
+def show(options: ShowOptions, text: Text, row: Callable[[Instance], Row]) -> int:
+    """Show every target: as text as soon as it is known, or as one JSON document."""
+    with default_dtype(options), Output(options) as output:
+        loaded = load(options)
+        for note in loaded.notes:
+            output.note(note)
+        if options.format == "json":
+            return _document(loaded, row, output)
+        return _texts(loaded, text, output)
+
+
+def _texts(loaded: Selection, text: Text, output: Output) -> int:
+    code = Exit.HOLDS
+    for error in loaded.errors:
+        output.complain(str(error))
+        code = Exit.UNUSABLE
+    several = len(loaded.instances) > 1
+    for instance in loaded.instances:
+        if several:
+            output.write(f"# {instance.title}\n")
+        try:
+            text(instance, output)
+        except KaelError as raised:
+            output.complain(str(located(raised, instance)))
+            code = _worse(code, raised)
+    return code
+
+
+def _document(loaded: Selection, row: Callable[[Instance], Row], output: Output) -> int:
+    from kael_cli.reporters.json import document
+
+    rows: list[Row] = []
+    code = Exit.HOLDS
+    for error in loaded.errors:
+        rows.append({**_nameless(error), "status": "error", "error": described(error)})
+        code = Exit.UNUSABLE
+    for instance in loaded.instances:
+        place = instance.place
+        head: Row = {"spec": instance.spec.name, "case": instance.case}
+        head |= {"file": place.file, "line": place.line}
+        try:
+            rows.append({**head, "status": "passed", **row(instance), "error": None})
+        except KaelError as raised:
+            status = "failed" if isinstance(raised, AnomalyError) else "error"
+            rows.append({**head, "status": status, "error": described(located(raised, instance))})
+            code = _worse(code, raised)
+    output.write(document(rows))
+    return code
+
+
+def described(error: SpecError) -> Row:
+    """An error as the JSON documents have it."""
+    place = error.place
+    return {
+        "message": error.message,
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+    }
+
+
+def _nameless(error: SpecError) -> Row:
+    """The head of a row for what could not be loaded: there is a place and no spec yet."""
+    return {"spec": None, "case": None, "file": error.place.file, "line": error.place.line}
+
+
+def _worse(code: Exit, error: KaelError) -> Exit:
+    """The code after one more error: a check that did not hold outweighs bad input."""
+    if isinstance(error, AnomalyError) or code is Exit.FAILED:
+        return Exit.FAILED
+    return Exit.UNUSABLE
