@@ -115,7 +115,7 @@ REFERENCES = {
     "floor_divide": torch.floor_divide,
     # PyTorch's own have constants of float32 precision, or a short series.
     "hardsigmoid": lambda x: functional.relu6(x + 3) / 6,
-    "celu": lambda x, alpha=1.0: torch.where(x > 0, x, alpha * torch.expm1(x / alpha)),
+    "celu": lambda x, alpha=1.0: torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0) / alpha)),
     "polygamma": _polygamma,
     "binary_cross_entropy_with_logits": functional.binary_cross_entropy_with_logits,
     "kl_div": functional.kl_div,
