@@ -34,6 +34,10 @@ class Observer(Protocol):
     ) -> None: ...
 
 
+first_observer: Observer | None = None
+"""What a thread's operations are watched by from its start: anomaly mode remembers lines."""
+
+
 class Here:
     """Grad mode and observer of one thread, and `run`, which calls a kernel quietly.
 
@@ -45,7 +49,7 @@ class Here:
 
     def __init__(self) -> None:
         self.grad_enabled = True
-        self.observer: Observer | None = None
+        self.observer = first_observer
         quiet = contextvars.Context()
         quiet.run(np.seterr, all="ignore")
         self.run = quiet.run

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TextIO
 
 import numpy as np
 
+from kael.engine import sources
 from kael.engine.node import Gradients, Node
 from kael.errors import KaelError, KaelTypeError
 
@@ -82,9 +83,19 @@ class Anomaly:
             if gradient is None or gradient.dtype.kind != "f":
                 continue
             if np.isnan(gradient).any():
-                raise KaelError(f"Function {node.name} returned NaN in its gradient")
+                raise not_finite(node, "NaN")
             if self.check_inf and np.isinf(gradient).any():
-                raise KaelError(f"Function {node.name} returned Infinity in its gradient")
+                raise not_finite(node, "Infinity")
+
+
+def not_finite(node: Node, what: str) -> KaelError:
+    """Return the error for a node's gradient, with the user's line that recorded the node."""
+    message = f"Function {node.name} returned {what} in its gradient"
+    line = sources.line_of(node)
+    if line is None:
+        return KaelError(message)
+    code = line.source.text.strip()
+    return KaelError(f"{message}\nrecorded at {line}{': ' if code else ''}{code}")
 
 
 _trace_stream: TextIO | None = None
@@ -103,6 +114,7 @@ class _Restore:
 
     def __exit__(self, *error: object) -> None:
         globals()[self._name] = self._previous
+        sources.remember_lines(anomaly_enabled())
 
 
 def set_backward_trace(stream: TextIO | None) -> _Restore:
@@ -128,6 +140,7 @@ def set_anomaly_detection(enabled: bool, check_inf: bool = False) -> _Restore:
     global _anomaly
     restore = _Restore("_anomaly", _anomaly)
     _anomaly = (bool(enabled), bool(check_inf))
+    sources.remember_lines(anomaly_enabled())
     return restore
 
 
@@ -138,6 +151,10 @@ def anomaly_enabled() -> bool:
 
 def _switched_on(name: str) -> bool:
     return name in os.environ and os.environ[name] not in ("", "0")
+
+
+if _switched_on("KAEL_DETECT_ANOMALY"):
+    sources.remember_lines(True)
 
 
 class Watches:
