@@ -74,7 +74,9 @@ def truth(symbol: str, value: Any) -> Any:
     if isinstance(value, bool):
         return value
     of = f" of dtype {value.dtype}" if isinstance(value, Tensor) else ""
-    raise Refused(f"{symbol} takes booleans (the result of a comparison), not {describe(value)}{of}")
+    raise Refused(
+        f"{symbol} takes booleans (the result of a comparison), not {describe(value)}{of}"
+    )
 
 
 PLAIN: dict[str, Callable[[Any, Any], Any]] = {

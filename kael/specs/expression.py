@@ -22,7 +22,15 @@ from kael.tensors import Tensor
 
 MAX_ELEMENTS = 10**8
 
-_WRONG = (KaelError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+_WRONG = (
+    KaelError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+)
 
 
 class Span:

@@ -15,7 +15,7 @@ from kael.errors import KaelError
 from kael.tensors import Tensor
 
 
-class Refused(KaelError):  # noqa: N818 (a refusal, turned into a SpecError with a place)
+class Refused(KaelError):
     """An operand or a result that the expression language does not take."""
 
 
@@ -127,7 +127,9 @@ def tensordot(first: Any, second: Any, dims: Any = 2, *_: Any) -> tuple[int, ...
     """Return the shape of `tensordot`."""
     if isinstance(dims, int):
         return (*first.shape[: first.ndim - dims], *second.shape[dims:])
-    left = [size for at, size in enumerate(first.shape) if at not in {d % first.ndim for d in dims[0]}]
+    left = [
+        size for at, size in enumerate(first.shape) if at not in {d % first.ndim for d in dims[0]}
+    ]
     right = [
         size for at, size in enumerate(second.shape) if at not in {d % second.ndim for d in dims[1]}
     ]

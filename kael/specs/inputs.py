@@ -89,7 +89,9 @@ class Input:
         """
         dtype = None if self.dtype is None else self.dtype
         if self.file is not None:
-            array = convert(load_file(self.file, self.folder, self.place, max_elements), dtype, self)
+            array = convert(
+                load_file(self.file, self.folder, self.place, max_elements), dtype, self
+            )
         elif isinstance(self.value, Nested):
             array = self.value.array(dtype, default)
         elif self.value is not None:
@@ -100,9 +102,7 @@ class Input:
             raise no_gradient(array.dtype, self.place)
         return array
 
-    def generate(
-        self, stream: tuple[Any, ...], dtype: dtypes.DType, max_elements: int
-    ) -> Array:
+    def generate(self, stream: tuple[Any, ...], dtype: dtypes.DType, max_elements: int) -> Array:
         """Return the array that `init` and `shape` describe."""
         shape = self.shape or ()
         if math.prod(shape) > max_elements:
@@ -136,7 +136,7 @@ def name_given(given: Input, name: str) -> bool:
     return getattr(given, name) is not None
 
 
-def generator(*stream: Any) -> np.random.Generator:
+def generator(*stream: Any) -> "np.random.Generator":
     """Return the random generator of a stream, the same for the same (seed, spec, name) always.
 
     >>> float(generator(0, "gate", "x").random()) == float(generator(0, "gate", "x").random())
@@ -152,7 +152,9 @@ def generator(*stream: Any) -> np.random.Generator:
 def no_gradient(dtype: dtypes.DType, place: Place) -> SpecError:
     """Return the error for a gradient asked of an integer or boolean input."""
     return SpecError(
-        f"an input of dtype {dtype} cannot require a gradient", place, hint="only floating inputs can"
+        f"an input of dtype {dtype} cannot require a gradient",
+        place,
+        hint="only floating inputs can",
     )
 
 
@@ -223,7 +225,11 @@ def check_generator(given: Input, place_of: Any) -> None:
             continue
         if given.init != "uniform":
             raise SpecError(f"'{field}' goes with init: uniform only", place_of(field))
-        if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
+        if (
+            isinstance(bound, bool)
+            or not isinstance(bound, (int, float))
+            or not math.isfinite(bound)
+        ):
             raise SpecError(f"'{field}' must be a finite number", place_of(field))
     if given.init == "uniform" and given.bounds[0] > given.bounds[1]:
         low, high = given.bounds
@@ -308,7 +314,9 @@ def load_npy(full: str, path: str, key: str | None, place: Place, max_elements: 
             return read_npy(stream, place, max_elements)
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
         if "Object arrays" in str(error) or "pickle" in str(error):
-            raise SpecError(f"'{path}' holds pickled objects, which are not loaded", place) from None
+            raise SpecError(
+                f"'{path}' holds pickled objects, which are not loaded", place
+            ) from None
         message = f"'{path}' is not a NumPy file: {error}".partition("\n")[0]
         raise SpecError(message[:200], place) from None
 
@@ -337,10 +345,14 @@ def choose_key(names: list[str], key: str | None, path: str, place: Place) -> st
         return names[0]
     listed = ", ".join(names[:12])
     if key is None:
-        raise SpecError(f"'{path}' holds {len(names)} arrays; name one: {path}:KEY", place, hint=listed)
+        raise SpecError(
+            f"'{path}' holds {len(names)} arrays; name one: {path}:KEY", place, hint=listed
+        )
     if key not in names:
         raise SpecError(
-            f"'{path}' has no array '{key}'{did_you_mean(key, names)}", place, hint=f"it has {listed}"
+            f"'{path}' has no array '{key}'{did_you_mean(key, names)}",
+            place,
+            hint=f"it has {listed}",
         )
     return key
 
@@ -360,8 +372,8 @@ def load_csv(full: str, path: str, place: Place) -> Array:
         cells = line.split(",")
         if rows and len(cells) != len(rows[0]):
             raise SpecError(
-                f"'{path}', line {at}: {len(cells)} numbers here, {len(rows[0])} in the rows before it",
-                place,
+                f"ragged rows: {len(cells)} numbers here, {len(rows[0])} in the rows before it",
+                Place(shown, at, 1, source=text),
             )
         try:
             rows.append([float(cell) for cell in cells])

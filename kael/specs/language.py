@@ -7,7 +7,7 @@ is in `steps.py`; reading the text is `syntax.py`'s.
 
 import ast
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY, Composite, Operation, lookup
 from kael.specs import steps
@@ -67,21 +67,31 @@ REFUSED: dict[type[ast.AST], tuple[str, str]] = {
 }
 
 
-class Step(NamedTuple):
+class Step:
     """One step of an expression: what it does to the stack, and the text it stands for."""
 
-    apply: Apply
-    start: int
-    end: int
+    __slots__ = ("apply", "end", "start")
+
+    def __init__(self, apply: Apply, start: int, end: int) -> None:
+        self.apply = apply
+        self.start = start
+        self.end = end
 
 
-class Visit(NamedTuple):
-    """A node that waits for its turn, with its depth and what its surroundings allow."""
+class Visit:
+    """A node that waits for its turn, with its depth and what its surroundings allow.
 
-    node: ast.expr
-    depth: int
-    inside: str = ""  # "argument", "index", or "" elsewhere
-    string: bool = False  # whether a string literal may stand here
+    `inside` is "argument", "index", or empty elsewhere; `string` tells whether a string literal
+    may stand here.
+    """
+
+    __slots__ = ("depth", "inside", "node", "string")
+
+    def __init__(self, node: ast.expr, depth: int, inside: str = "", string: bool = False) -> None:
+        self.node = node
+        self.depth = depth
+        self.inside = inside
+        self.string = string
 
 
 class Program:
@@ -103,7 +113,9 @@ class Program:
                 raise self.error(f"the expression nests over {MAX_NESTING:,} levels", item.node)
             work.extend(self.visit(item))
 
-    def error(self, message: str, node: ast.expr | ast.keyword, hint: str | None = None) -> SpecError:
+    def error(
+        self, message: str, node: ast.expr | ast.keyword, hint: str | None = None
+    ) -> SpecError:
         """Return the error that points at a node."""
         return self.text.error(message, node.col_offset, hint)
 
@@ -182,7 +194,7 @@ class Program:
         """Return the step that pushes the value of a name: an input, a let name, a constant."""
         head = self.pieces.head(node)
         if head is not None:
-            return [item._replace(node=head)]
+            return [Visit(head, item.depth)]
         name = node.id
         if self.known is None or name in self.known:
             if self.known is not None or name not in CONSTANTS:
@@ -220,9 +232,7 @@ class Program:
             word = "is" if isinstance(node.ops[0], (ast.Is, ast.IsNot)) else "in"
             raise self.error(f"'{word}' is not allowed", node, "compare with == != < <= > >=")
         if len(node.ops) > 1:
-            raise self.error(
-                "a chained comparison is not allowed", node, "write (a < b) & (b < c)"
-            )
+            raise self.error("a chained comparison is not allowed", node, "write (a < b) & (b < c)")
         step = self.step(steps.binary(symbol), node)
         return [step, Visit(node.comparators[0], depth + 1), Visit(node.left, depth + 1)]
 
@@ -291,7 +301,9 @@ class Program:
             return self.text.error(f"unknown operation '{name[:100]}'", at, ALLOWED)
         near = did_you_mean(name, sorted(callable_names()))
         return self.text.error(
-            f"unknown operation '{name[:100]}'{near}", at, None if near else "kael ops lists them all"
+            f"unknown operation '{name[:100]}'{near}",
+            at,
+            None if near else "kael ops lists them all",
         )
 
     def keywords(self, node: ast.Call, operation: Operation | Composite) -> tuple[str, ...]:

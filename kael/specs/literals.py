@@ -15,9 +15,10 @@ from kael.specs.place import Place, SpecError
 
 MAX_DIMS = 32
 
-INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*|0o[0-7]+|0x[0-9a-fA-F]+")
-REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-SPECIAL = re.compile(r"([-+]?)\.?(inf|infinity|nan)", re.IGNORECASE)
+# Patterns are compiled when first used.
+INTEGER = r"[-+]?[0-9]+(_[0-9]+)*|0o[0-7]+|0x[0-9a-fA-F]+"
+REAL = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+SPECIAL = r"([-+]?)\.?(inf|infinity|nan)"
 TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 Number = bool | int | float
@@ -165,15 +166,15 @@ def plain_number(text: str) -> Number | None:
     """
     if text in TRUTH:
         return TRUTH[text]
-    if INTEGER.fullmatch(text):
+    if re.fullmatch(INTEGER, text):
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         try:
             return int(text, base)
         except ValueError:  # over Python's limit on digits
             return float("inf")
-    if REAL.fullmatch(text):
+    if re.fullmatch(REAL, text):
         return float(text)
-    special = SPECIAL.fullmatch(text)
+    special = re.fullmatch(SPECIAL, text.lower())
     return float(special[1] + special[2]) if special else None
 
 
@@ -199,6 +200,6 @@ class PythonReader:
         kind = type(node).__name__
         raise SpecError(f"{self.what} must be made of numbers, got {kind}", self.whole)
 
-    def place(self, node: Any) -> Place:  # noqa: ARG002
+    def place(self, node: Any) -> Place:
         """Return the place of the spec."""
         return self.whole

@@ -26,7 +26,7 @@ EXPECT_RTOL = 1e-5
 MODES = ("projection", "full", "adaptive", "complex", "fast")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Golden:
     """A number or an array that the author states, and where."""
 
@@ -34,7 +34,7 @@ class Golden:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Expect:
     """Golden values: of the output, and of gradients by input (None: there is no gradient)."""
 
@@ -45,7 +45,7 @@ class Expect:
     rtol: float = EXPECT_RTOL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Case:
     """The same formula at other inputs, with expectations of its own."""
 
@@ -55,7 +55,7 @@ class Case:
     expect: Expect | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Spec:
     """One formula and what its author says of it.
 
@@ -174,7 +174,9 @@ class Instance:
                 place = claimed.place
             else:
                 given = leaves.values() if not self.spec.outside else arrays_of(leaves)
-                array = as_array(self._run(claimed, given), f"the derivative of '{name}'", self.place)
+                array = as_array(
+                    self._run(claimed, given), f"the derivative of '{name}'", self.place
+                )
                 place = self.place
         try:
             np.broadcast_to(array, shape)
@@ -221,7 +223,9 @@ class Instance:
         if self.spec.outside:
             result = self._run(function, arrays_of(leaves))
             if isinstance(result, Tensor):
-                message = f"{self.spec.name} has grad= or vjp= and must return an array, got a tensor"
+                message = (
+                    f"{self.spec.name} has grad= or vjp= and must return an array, got a tensor"
+                )
                 raise SpecError(message, self.spec.place)
             return Tensor(as_array(result, f"the result of {self.spec.name}", self.spec.place))
         result = self._run(function, leaves.values())
@@ -229,7 +233,7 @@ class Instance:
             return result
         kind = type(result).__name__
         if isinstance(result, (np.ndarray, np.generic)):
-            hint = "an array has no history: the gradient would stop there; compute with kael's operations"
+            hint = "an array has no history, the gradient stops there: use kael's operations"
         elif result is None:
             kind, hint = "nothing", "end the function with return"
         else:

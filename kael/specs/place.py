@@ -1,13 +1,10 @@
 """Where something stands in a file, and the error that points there; no parsing lives here."""
 
-from dataclasses import dataclass, field
-
 from kael.errors import KaelError
 
 WINDOW = 100  # characters of a long source line that are shown around the caret
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """A position in a file, or in a text that has a label instead of a file.
 
@@ -18,11 +15,33 @@ class Place:
     ('specs/gate.yaml:7:12', '<expression>:1:5')
     """
 
-    file: str | None = None
-    line: int | None = None
-    column: int | None = None
-    label: str = ""
-    source: str | None = field(default=None, repr=False, compare=False)
+    __slots__ = ("column", "file", "label", "line", "source")
+
+    def __init__(
+        self,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        label: str = "",
+        source: str | None = None,
+    ) -> None:
+        self.file = file
+        self.line = line
+        self.column = column
+        self.label = label
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Place({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.file, self.line, self.column, self.label)
 
     def __str__(self) -> str:
         parts = [self.file if self.file is not None else self.label]

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kael import dtypes
 from kael.specs import keys
 from kael.specs.expression import Expression, parse
 from kael.specs.inputs import Input, checked, generator
@@ -130,12 +131,12 @@ def read_spec(function: Callable[..., Any], given: Mapping[str, Any], place: Pla
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise SpecError(f"the parameter '{name}' is positional only", place)
         if name in named and name not in given and parameter.default is parameter.empty:
-            raise SpecError(f"the parameter '{name}' has no input", place, hint=f"@kael.spec({name}=…)")
+            raise SpecError(
+                f"the parameter '{name}' has no input", place, hint=f"@kael.spec({name}=…)"
+            )
     folder = os.path.dirname(function.__code__.co_filename)
     # The function's own order is the order of the inputs: claims take them by position.
-    inputs = {
-        name: checked(given[name], name, place, folder) for name in named if name in given
-    }
+    inputs = {name: checked(given[name], name, place, folder) for name in named if name in given}
     if not inputs:
         raise SpecError("a spec has at least one input", place)
     reader = KeywordReader(options, inputs, place, folder)
@@ -221,19 +222,25 @@ class KeywordReader:
         for key in value:
             if key not in allowed:
                 near = did_you_mean(key, allowed)
-                raise self.error(f"unknown key '{key}' in {what}{near}", f"it takes {', '.join(allowed)}")
+                raise self.error(
+                    f"unknown key '{key}' in {what}{near}", f"it takes {', '.join(allowed)}"
+                )
 
     def input_name(self, name: str) -> str:
         """Return a word that names an input."""
         if name not in self.inputs:
             near = did_you_mean(name, self.inputs)
-            raise self.error(f"there is no input '{name}'{near}", f"the inputs are {', '.join(self.inputs)}")
+            raise self.error(
+                f"there is no input '{name}'{near}", f"the inputs are {', '.join(self.inputs)}"
+            )
         return name
 
     def golden(self, value: Any, what: str) -> Golden:
         """Return a value as an array of reals."""
         if isinstance(value, (list, tuple, int, float)):
-            value = read_nested(value, PythonReader(self.place, what)).array(None, np.dtype("float64"))
+            value = read_nested(value, PythonReader(self.place, what)).array(
+                None, np.dtype("float64")
+            )
         return Golden(as_array(value, what, self.place), self.place)
 
     def upstream(self) -> str | Golden | None:
@@ -302,7 +309,9 @@ class KeywordReader:
                     raise self.error(f"{key} must be an integer from 0 on, got {value!r}"[:200])
             elif key == "mode" and value not in MODES:
                 near = did_you_mean(str(value), MODES)
-                raise self.error(f"unknown mode '{value}'{near}", f"mode is one of {', '.join(MODES)}")
+                raise self.error(
+                    f"unknown mode '{value}'{near}", f"mode is one of {', '.join(MODES)}"
+                )
             elif key == "numeric" and not isinstance(value, bool):
                 raise self.error(f"numeric must be True or False, got {value!r}"[:200])
             elif key == "inputs":
@@ -393,7 +402,7 @@ def execute(code: Any, path: str, file: str, seed: int, collector: Collector) ->
     previous, _loading.collector = _loading.collector, collector
     try:
         with prints_on_stderr(), importable(os.path.dirname(os.path.abspath(path))):
-            exec(code, module.__dict__)  # noqa: S102 (a Python spec is the user's own program)
+            exec(code, module.__dict__)
     except SpecError as error:
         collector.errors.append(error)
     except (Exception, SystemExit) as error:

@@ -42,7 +42,7 @@ class Scope:
 def push(value: Any) -> Apply:
     """Return the step that pushes a constant."""
 
-    def apply(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
+    def apply(stack: Stack, scope: Scope) -> None:
         stack.append(value)
 
     return apply
@@ -76,12 +76,12 @@ def binary(symbol: str) -> Apply:
     return apply
 
 
-def negative(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
+def negative(stack: Stack, scope: Scope) -> None:
     """Replace the top of the stack by its negative."""
     stack[-1] = arithmetic.negative(stack[-1])
 
 
-def inverted(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
+def inverted(stack: Stack, scope: Scope) -> None:
     """Replace the boolean on top of the stack by its opposite."""
     stack[-1] = arithmetic.inverted(stack[-1])
 
@@ -89,7 +89,7 @@ def inverted(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
 def build(kind: type[list[Any]] | type[tuple[Any, ...]], count: int) -> Apply:
     """Return the step that makes a list or a tuple of the topmost values."""
 
-    def apply(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
+    def apply(stack: Stack, scope: Scope) -> None:
         at = len(stack) - count
         values = kind(stack[at:])
         del stack[at:]
@@ -101,7 +101,7 @@ def build(kind: type[list[Any]] | type[tuple[Any, ...]], count: int) -> Apply:
 def slicing(given: tuple[bool, ...]) -> Apply:
     """Return the step that makes a slice of the bounds that are given."""
 
-    def apply(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
+    def apply(stack: Stack, scope: Scope) -> None:
         at = len(stack) - sum(given)
         values = iter(stack[at:])
         bounds = [whole(next(values)) if there else None for there in given]
@@ -121,7 +121,7 @@ def whole(bound: Any) -> int | None:
 def attribute(name: str) -> Apply:
     """Return the step that reads an attribute of a tensor."""
 
-    def apply(stack: Stack, scope: Scope) -> None:  # noqa: ARG001
+    def apply(stack: Stack, scope: Scope) -> None:
         value = stack[-1]
         if not isinstance(value, Tensor):
             raise Refused(f".{name} is an attribute of a tensor, not of {describe(value)}")
@@ -177,19 +177,25 @@ def call(operation: "Operation | Composite", count: int, keywords: tuple[str, ..
     """Return the step that calls an operation with the topmost values."""
     total = count + len(keywords)
     function = operation.function
+    if operation.name == "pow" and total == 2 and not keywords:
+        return binary("**")
     elementwise = getattr(operation, "batch", None) == "elementwise"
+    lone = elementwise and total == 1
 
     def apply(stack: Stack, scope: Scope) -> None:
         at = len(stack) - total
         values = stack[at:]
         del stack[at:]
         named = dict(zip(keywords, values[count:], strict=True))
-        if elementwise:
+        shape: tuple[int, ...] | None = None
+        if lone:
+            pass
+        elif elementwise:
             shapes = [value.shape for value in values if isinstance(value, Tensor)]
-            shape = broadcast(*shapes) if len(shapes) > 1 else ()
+            shape = broadcast(*shapes) if len(shapes) > 1 else None
         else:
             shape = operation_shape(operation.name, in_order(operation, values[:count], named))
-        if shape:
+        if shape is not None:
             check_elements(shape, scope.limit, operation.name)
         result = function(*values[:count], **named)
         check_result(result, scope.limit, operation.name)

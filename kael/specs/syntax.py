@@ -8,7 +8,7 @@ mean, is `language.py`'s.
 import ast
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kael.specs.place import Place, SpecError
 
@@ -18,14 +18,12 @@ CHAIN = 500  # operators of one chain after which its head is parsed by itself
 
 Locate = Callable[[int], tuple[int, int | None]]
 
-TOKEN = re.compile(
-    r"""(?P<space>\s+)
+# Compiled when a text first needs it: most are short and on one line.
+TOKEN = r"""(?P<space>\s+)
     |(?P<comment>\#[^\n]*)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
     |(?P<operand>0[xXoObB]\w+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?[jJ]?|[^\W\d]\w*)
-    |(?P<operator>\*\*|//|<<|>>|[<>=!:]=|.)""",
-    re.VERBOSE | re.DOTALL,
-)
+    |(?P<operator>\*\*|//|<<|>>|[<>=!:]=|.)"""
 LEVELS = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, "+": 4, "-": 4}
 LEVELS |= dict.fromkeys(("*", "/", "//", "%", "@"), 5)
 WORDS = frozenset(("and", "or", "not", "in", "is", "if", "else", "lambda", "for", "async", "await"))
@@ -120,7 +118,7 @@ class Pieces:
         chars = list(line)
         groups: list[list[tuple[int, int]]] = [[(0, 0)] * 6]
         after_operand = False
-        for match in TOKEN.finditer(line):
+        for match in tokens(line):
             kind, token, end = match.lastgroup, match.group(), match.end()
             if kind in ("space", "comment"):
                 continue
@@ -159,6 +157,11 @@ class Pieces:
         chars[start:end] = list(name.ljust(end - start))
 
 
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of a text, white space and comments among them."""
+    return re.finditer(TOKEN, text, re.VERBOSE | re.DOTALL)
+
+
 def move(tree: ast.expr, line: str, indent: int) -> None:
     """Turn the offsets of a tree, in bytes of a line, into characters behind an indent."""
     characters = [at for at, char in enumerate(line, indent) for _ in char.encode()]
@@ -174,7 +177,7 @@ def on_one_line(text: str) -> str:
     if "\n" not in text and "#" not in text and "\r" not in text and "\t" not in text:
         return text
     parts = []
-    for match in TOKEN.finditer(text):
+    for match in tokens(text):
         blank = match.lastgroup in ("space", "comment")
         parts.append(" " * len(match.group()) if blank else match.group())
     return "".join(parts)

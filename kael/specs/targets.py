@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 YAML = (".yaml", ".yml")
 SUFFIXES = (*YAML, ".py")
-SPLIT = re.compile(r"(.*?\.(?:yaml|yml|py))::(.*)", re.IGNORECASE | re.DOTALL)
-CASE = re.compile(r"(.*)\[([^\[\]]*)\]", re.DOTALL)
-PATH_LIKE = re.compile(r"[\w.\-/\\~:]+")
+# Patterns are compiled when first used.
+SPLIT = r"(?is)(.*?\.(?:yaml|yml|py))::(.*)"
+CASE = r"(?s)(.*)\[([^\[\]]*)\]"
+PATH_LIKE = r"[\w.\-/\\~:]+"
 
 
-@dataclass(slots=True)
+@dataclass
 class Selection:
     """What the targets stand for.
 
@@ -42,7 +43,7 @@ class Selection:
     files: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass
 class Override:
     """One `-i` or `-c`: a name, its value (None where none is given), and where it stands."""
 
@@ -101,7 +102,7 @@ def is_inline(target: str) -> bool:
     return not (
         target == "-"
         or target.lower().endswith(SUFFIXES)
-        or SPLIT.fullmatch(target)
+        or re.fullmatch(SPLIT, target)
         or os.path.isdir(target)
         or os.path.isfile(target)
     )
@@ -168,7 +169,7 @@ def parse_known(
 
 def could_be_path(text: str) -> bool:
     """Tell whether a target that is no file looks like one."""
-    return PATH_LIKE.fullmatch(text) is not None
+    return re.fullmatch(PATH_LIKE, text) is not None
 
 
 def missing_path(text: str, error: SpecError | None) -> SpecError:
@@ -284,7 +285,7 @@ class Loader:
         if target == "-":
             specs = self.keep(self.read_stdin())
             return pick(specs, all_cases)
-        match = SPLIT.fullmatch(target)
+        match = re.fullmatch(SPLIT, target)
         if match:
             return self.named(match[1], match[2], all_cases)
         if os.path.isdir(target):
@@ -357,7 +358,7 @@ class Loader:
         loaded = self.read(path)
         whole = glob(pattern)
         chosen = pick([spec for spec in loaded.specs if whole(spec.name)], all_cases)
-        match = CASE.fullmatch(pattern)
+        match = re.fullmatch(CASE, pattern)
         if match:
             spec_name, case_name = glob(match[1]), glob(match[2])
             specs = [spec for spec in loaded.specs if spec_name(spec.name)]

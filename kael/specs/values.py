@@ -27,7 +27,12 @@ HINT = (
     "a value is a number, a list of numbers, @file.npy, @file.npz:key, @file.csv, or one of "
     "randn(2,3),\nuniform(0.5,2.5,shape=[2,3]), zeros(3), ones(3), arange(6), linspace(0,1,5)"
 )
-DOTTED = re.compile(r"(?<![\w.)\]])\.(?=(?:inf|nan)\b)", re.IGNORECASE)
+DOTTED = r"(?<![\w.)\]])\.(?=(?:inf|nan)\b)"
+
+
+def without_dots(text: str) -> str:
+    """Return the text with YAML's dot before `inf` and `nan` as a blank."""
+    return re.sub(DOTTED, " ", text, flags=re.IGNORECASE) if "." in text else text
 
 
 class ValueReader:
@@ -66,7 +71,9 @@ def what(node: ast.expr) -> str:
     if isinstance(node, ast.Name):
         return f"'{node.id[:60]}'"
     if isinstance(node, ast.Constant):
-        return f"{str(node.value)[:60]!r}" if isinstance(node.value, str) else f"{node.value!r}"[:60]
+        return (
+            f"{str(node.value)[:60]!r}" if isinstance(node.value, str) else f"{node.value!r}"[:60]
+        )
     if isinstance(node, ast.Call):
         return "a call inside a list"
     return "an expression"
@@ -89,7 +96,7 @@ def parse_value(text: str, place: Place, folder: str = "", max_elements: int = 1
         found.place, found.folder = place, folder
         check_fields(found, lambda field: place)
         return found
-    source = Text(DOTTED.sub(" ", text), place)
+    source = Text(without_dots(text), place)
     if not stripped:
         raise SpecError("the value is empty", place, hint=HINT)
     node = Pieces(source).root()
@@ -155,9 +162,8 @@ def sizes(given: Any, text: Text) -> list[int]:
     pairs = given if isinstance(given, list) else [given]
     found: list[int] = []
     for argument, nested in pairs:
-        if nested.kind != "i" and nested.values or len(nested.shape) > 1 or min(
-            nested.values, default=0
-        ) < 0:  # fmt: skip
+        whole = nested.kind == "i" or not nested.values
+        if not whole or len(nested.shape) > 1 or min(nested.values, default=0) < 0:
             raise text.error("a size is an integer that is not negative", argument.col_offset)
         found += nested.values
     return found

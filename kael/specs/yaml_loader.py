@@ -14,11 +14,11 @@ from kael import dtypes
 from kael.specs import keys
 from kael.specs.expression import Expression, parse
 from kael.specs.inputs import Input, check_fields
-from kael.specs.literals import read_nested
+from kael.specs.literals import TRUTH, read_nested
 from kael.specs.model import EXPECT_ATOL, EXPECT_RTOL, MODES, Case, Expect, Golden, Spec
 from kael.specs.place import Place, SpecError
 from kael.specs.spelling import did_you_mean
-from kael.specs.values import DOTTED, parse_value
+from kael.specs.values import parse_value, without_dots
 from kael.specs.yaml_text import Node, Source, decode, describe, is_null, is_text, kind_of
 
 Entries = dict[str, tuple[Node, Node]]
@@ -246,7 +246,9 @@ class SpecReader:
             entries = self.source.entries(node, "an input")
             self.source.known(entries, keys.INPUT, "an input")
             found = self.fields(entries)
-            places = lambda field: self.source.place(entries[field][1]) if field in entries else place
+            places = lambda field: (
+                self.source.place(entries[field][1]) if field in entries else place
+            )
         elif is_text(node) and not self.is_number(node):
             found = parse_value(node.value, self.text_place(node), self.folder)
         elif is_null(node):
@@ -313,7 +315,9 @@ class SpecReader:
                     golden = self.source.entries(entries["expect"][1], "expect")
                     expect = self.expect(golden, entries["expect"][1], inputs)
                 entries = (
-                    self.source.entries(entries["inputs"][1], "inputs") if "inputs" in entries else {}
+                    self.source.entries(entries["inputs"][1], "inputs")
+                    if "inputs" in entries
+                    else {}
                 )
             changed = {}
             for input_key, value in entries.values():
@@ -341,8 +345,10 @@ class SpecReader:
             raise self.source.error(f"{what} must be an expression, got {describe(node)}", node)
         text = node.value
         if not is_text(node):
-            text = DOTTED.sub(" ", text).replace("+", " ", 1) if text[0] in "+-." else text
-            text = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}.get(text, text)
+            text = without_dots(text).replace("+", " ", 1) if text[0] in "+-." else text
+            text = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}.get(
+                text, text
+            )
         locate = self.source.locator(node)
         try:
             return parse(text, self.source.place(node), names, locate)

@@ -4,6 +4,7 @@ Nodes are composed and never constructed, so no tag can make an object, and ever
 mark. A node's scalars are read by YAML 1.2's rules as they are needed.
 """
 
+import re
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -234,8 +235,8 @@ def is_text(node: Node) -> bool:
     return not (
         text in NULLS
         or text in TRUTH
-        or INTEGER.fullmatch(text)
-        or REAL.fullmatch(text)
+        or re.fullmatch(INTEGER, text)
+        or re.fullmatch(REAL, text)
         or (text.lstrip("+-")[:1] == "." and plain_number(text) is not None)
     )
 
