@@ -123,15 +123,9 @@ def median_ratio(ours: Callable[[], None], theirs: Callable[[], None], runs: int
 
 def peak_bytes_a_node(library: str, count: int) -> float:
     """Return how much a chain adds to the peak memory of a process, per node."""
-    code = f"import engine; print(engine.chain_memory({library!r}, {count}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=os.path.dirname(os.path.abspath(__file__)),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return float(done.stdout)
+    # A fresh process: a child starts with its parent's peak, so this one must stay small.
+    command = [sys.executable, os.path.abspath(__file__), "--memory", library, str(count)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def chain_memory(library: str, count: int) -> float:
@@ -146,7 +140,15 @@ def main() -> None:
     """Print one line a comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", type=int, default=LONG, help="length of the long chain")
-    long = parser.parse_args().long
+    parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        print(chain_memory(options.memory[0], int(options.memory[1])))
+        return
+    long = options.long
+    mine, other = peak_bytes_a_node("kael", long), peak_bytes_a_node("torch", long)
+    print(f"{'bytes a node':20} kael {mine:12.1f}     torch {other:12.1f}     "
+          f"ratio {mine / other:.2f}  goal 0.4")  # fmt: skip
     import torch
 
     torch.set_num_threads(1)
@@ -160,9 +162,6 @@ def main() -> None:
         mine, other = median_ratio(ours, theirs, runs, inner)
         print(f"{name:20} kael {mine * 1e6:12.1f} us  torch {other * 1e6:12.1f} us  "
               f"ratio {mine / other:.2f}  goal {goal}")  # fmt: skip
-    mine, other = peak_bytes_a_node("kael", long), peak_bytes_a_node("torch", long)
-    print(f"{'bytes a node':20} kael {mine:12.1f}     torch {other:12.1f}     "
-          f"ratio {mine / other:.2f}  goal 0.4")  # fmt: skip
     short, tall = additions("kael", long // 10), additions("kael", long)
     first, second = median_ratio(short, tall, 3, 1)
     print(f"{'growth':20} {long // 10} to {long}: {second / first:.1f} times the time")

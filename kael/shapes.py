@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import prod
 
 from kael.errors import KaelIndexError, KaelTypeError, KaelValueError
@@ -62,7 +63,7 @@ def wrap_dims(dims: object, ndim: int, operation: str) -> Shape:
         return tuple(range(ndim))
     several = dims if isinstance(dims, Iterable) and not isinstance(dims, str) else (dims,)
     wrapped = sorted(wrap_dim(dim, ndim, operation) for dim in several)
-    for first, second in zip(wrapped, wrapped[1:], strict=False):
+    for first, second in pairwise(wrapped):
         if first == second:
             raise KaelValueError(f"{operation}: dim {first} appears twice")
     return tuple(wrapped) if ndim else ()

@@ -83,12 +83,14 @@ class Tensor(Methods):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dims."""
-        return self._array.shape
+        shape: tuple[int, ...] = self._array.shape
+        return shape
 
     @property
     def dtype(self) -> DType:
         """The dtype of the elements."""
-        return self._array.dtype
+        dtype: DType = self._array.dtype
+        return dtype
 
     @property
     def ndim(self) -> int:
@@ -119,7 +121,7 @@ class Tensor(Methods):
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is floating."""
-        return self._array.dtype.kind == "f"
+        return bool(self._array.dtype.kind == "f")
 
     @property
     def is_leaf(self) -> bool:
@@ -140,13 +142,13 @@ class Tensor(Methods):
     def requires_grad(self, required: bool) -> None:
         self.requires_grad_(required)
 
-    def requires_grad_(self, required: bool = True) -> Tensor:
+    def requires_grad_(self, required: object = True) -> Tensor:
         """Set the flag of a leaf.
 
         Raises `KaelError` when that would change the flag of a non-leaf, or ask for the gradient
         of an integer or boolean tensor.
         """
-        if required is not True and required is not False:
+        if type(required) is not bool:
             raise KaelTypeError(f"requires_grad must be True or False, got {required!r}")
         if self._grad_fn is not None and not required:
             raise KaelError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from kael.engine import grad_mode
@@ -96,14 +96,14 @@ class SourceText:
 
 def user_line() -> SourceLine | None:
     """Return the innermost call outside kael; None where kael's command line is the program."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package == "kael_cli":
             return None
         if package != "kael":
             return SourceLine(frame.f_code, frame.f_lasti, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

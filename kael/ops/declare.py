@@ -290,7 +290,7 @@ class Operation:
             self.differentiable
             and state.here.grad_enabled
             and array.dtype.kind == "f"
-            and any([tensor._requires_grad for tensor in inputs])
+            and any(tensor._requires_grad for tensor in inputs)
         ):
             out = record(self, array, inputs, arguments)
         else:
