@@ -21,7 +21,7 @@ class Output:
 
     def __init__(self, options: Options) -> None:
         self._path = None if options.output in (None, "-") else options.output
-        self._parts: list[str] = []
+        self._parts: list[bytes] = []
         self._closed = False
         self._quiet = options.quiet
         self.color = _wants_color(options.color, terminal=self._path is None)
@@ -37,14 +37,15 @@ class Output:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None and self._path is not None:
-            write_whole(self._path, "".join(self._parts).encode())
+        if kind is None and self._path is not None and self._parts:
+            write_whole(self._path, b"".join(self._parts))
 
-    def write(self, text: str) -> None:
-        """Add text to the results."""
+    def write(self, text: str | bytes) -> None:
+        """Add text, or the bytes of a picture in a file, to the results."""
         if self._path is not None:
-            self._parts.append(text)
+            self._parts.append(text if isinstance(text, bytes) else text.encode())
         elif not self._closed:
+            assert isinstance(text, str)
             try:
                 sys.stdout.write(text)
                 sys.stdout.flush()

@@ -12,19 +12,27 @@ from kael.specs.model import Instance
 from kael.specs.place import SpecError
 from kael.specs.runner import AnomalyError
 from kael.specs.targets import Selection
-from kael_cli.exits import Exit
+from kael_cli.exits import CommandError, Exit
 from kael_cli.loading import default_dtype, load, located
 from kael_cli.options import ShowOptions
 from kael_cli.output import Output
 
 Row = dict[str, Any]
 Text = Callable[[Instance, Output], None]
+Admit = Callable[[Selection, str], None]
 
 
-def show(options: ShowOptions, text: Text, row: Callable[[Instance], Row]) -> int:
-    """Show every target: as text as soon as it is known, or as one JSON document."""
+def show(
+    options: ShowOptions, text: Text, row: Callable[[Instance], Row], admit: Admit | None = None
+) -> int:
+    """Show every target: as text as soon as it is known, or as one JSON document.
+
+    `admit` sees what was loaded, and the command's name, and may refuse it.
+    """
     with default_dtype(options), Output(options) as output:
         loaded = load(options)
+        if admit is not None:
+            admit(loaded, options.command)
         for note in loaded.notes:
             output.note(note)
         if options.format == "json":
@@ -43,6 +51,8 @@ def _texts(loaded: Selection, text: Text, output: Output) -> int:
             output.write(f"# {instance.title}\n")
         try:
             text(instance, output)
+        except CommandError:
+            raise
         except KaelError as raised:
             output.complain(str(located(raised, instance)))
             code = _worse(code, raised)

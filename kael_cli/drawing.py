@@ -1,0 +1,67 @@
+"""What `dot` and `tree` share: one spec, its recorded graph, and the formats both can write."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kael.errors import KaelError
+from kael.inspect.dot import DotOptions, mermaid_text, size_note
+from kael.inspect.graph import Graph, graph_of
+from kael.specs.model import Instance
+from kael.specs.place import SpecError
+from kael.specs.runner import Evaluated
+from kael.specs.targets import Selection
+from kael_cli.exits import CommandError
+from kael_cli.options import GraphOptions
+from kael_cli.output import Output
+from kael_cli.showing import show
+
+MOST_LISTED = 20
+
+
+def draw(
+    options: GraphOptions, render: Callable[[Graph], str | bytes], *, most: int | None = None
+) -> int:
+    """Write the graph of the one target as `render` has it, or as JSON or Mermaid.
+
+    `most` is the size above which the rendering folds a graph by itself.
+    """
+
+    def text(instance: Instance, output: Output) -> None:
+        graph = recorded(instance, options)
+        note = size_note(graph, options.max_nodes or most)
+        if note:
+            output.note(note)
+        if options.mermaid:
+            output.write(mermaid_text(graph, DotOptions(max_nodes=options.max_nodes)))
+        else:
+            output.write(render(graph))
+
+    def row(instance: Instance) -> dict[str, Any]:
+        graph = recorded(instance, options)
+        return DotOptions(max_nodes=options.max_nodes).fold(graph).as_json()
+
+    return show(options, text, row, admit=only_one)
+
+
+def only_one(loaded: Selection, command: str) -> None:
+    """Raise CommandError that lists the specs where there are several."""
+    if len(loaded.instances) > 1:
+        listed = "".join(
+            f"\n  {instance.spec.file or instance.place.label}::{instance.title}"
+            for instance in loaded.instances[:MOST_LISTED]
+        )
+        rest = len(loaded.instances) - MOST_LISTED
+        listed += f"\n  and {rest} more" if rest > 0 else ""
+        raise CommandError(f"kael {command} shows one spec; name one of these:{listed}")
+
+
+def recorded(instance: Instance, options: GraphOptions) -> Graph:
+    """Return the graph of an instance, its leaves and `let` values under their names."""
+    if instance.spec.outside:
+        raise SpecError("code outside kael records no graph", instance.place)
+    evaluated = Evaluated(instance, options.seed or 0)
+    try:
+        return graph_of(evaluated.output, {**evaluated.leaves, **evaluated.lets})
+    except KaelError as error:
+        message, _, detail = str(error).partition("\n")
+        raise SpecError(message, evaluated.place, detail=detail or None) from error
