@@ -37,7 +37,7 @@ def _mismatch(name: str, left: tuple[int, ...], right: tuple[int, ...]) -> KaelV
 
 
 def _as_matrices(g: Array, x: Array, other: Array) -> tuple[Array, Array, Array]:
-    """Return g, x and other with the dims that matmul adds to a vector: a row left, a column right."""
+    """Return g, x and other with a vector as a row on the left, as a column on the right."""
     if other.ndim == 1:
         other, g = other[:, None], g[..., None]
     if x.ndim == 1:

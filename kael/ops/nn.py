@@ -69,7 +69,7 @@ cross_entropy_losses = Operation(
     text={"logits": "unsqueeze(g, -1) * (softmax(logits, -1) - "
                     "one_hot(targets, shape(logits)[-1]))"},
     node="CrossEntropyBackward", prepare=_prepare_cross_entropy,
-    batch=lambda arguments, given: arguments, method=False,
+    batch=lambda arguments, _: arguments, method=False,
     samples=lambda rng: [
         Sample((normal(rng, (3, 4)), rng.integers(0, 4, 3))),
         Sample((normal(rng, (2, 2, 3)), rng.integers(0, 3, (2, 2)))),

@@ -201,8 +201,8 @@ std = Operation(
     lambda x, dim, correction, keepdim: np.sqrt(kernels.var(x, dim, correction, keepdim)),
     vjp={"x": _std_backward},
     text={
-        "x": "where(std(x, dim, correction, True) == 0, 0, "
-        f"{G} * (x - mean(x, dim, True)) / (({COUNT} - correction) * std(x, dim, correction, True)))"
+        "x": f"where(std(x, dim, correction, True) == 0, 0, {G} * (x - mean(x, dim, True)) "
+        f"/ (({COUNT} - correction) * std(x, dim, correction, True)))"
     },
     prepare=several_dims("std", floating=True), batch=shift_dim(), analytic=True,
     kink=lambda x, dim, correction, keepdim: (
