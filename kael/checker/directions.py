@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,7 +38,8 @@ class Directed:
 
     `sharpness` is the smallest error in one entry that would have been seen. `unresolved` says
     that more differs than could be traced to single entries; `between` that there the two sides
-    have different slopes which enclose the analytic one.
+    have different slopes which enclose the analytic one; `vague` that a difference came and went
+    with the steps.
     """
 
     suspects: list[int] = field(default_factory=list)
@@ -45,7 +47,7 @@ class Directed:
     directions: int = 0
     unresolved: bool = False
     between: bool = False
-    undefined: bool = False
+    vague: bool = False
     excess: float = 0.0
 
 
@@ -122,7 +124,7 @@ def search(
     found.suspects += np.flatnonzero(~np.isfinite(analytic).all(axis=1))[:MOST_SUSPECTS].tolist()
     for entries in _by_size(walker, everything):
         left = entries
-        clean = 0
+        clean = vanished = 0
         while clean < DIRECTIONS:
             if not len(left):
                 break
@@ -135,9 +137,15 @@ def search(
                 clean += 1
                 continue
             suspects = _halve(walker, left, signs, limit, found)
-            if not suspects or found.unresolved:
-                break
             found.suspects += suspects
+            if found.unresolved:
+                break
+            if not suspects:
+                # Gone under other steps: look again with those, and say so if it comes back.
+                vanished += 1
+                if vanished > 2:
+                    found.vague = True
+                    break
             left = np.setdiff1d(left, suspects, assume_unique=True)
             clean = 0
         if found.unresolved:
@@ -150,7 +158,7 @@ def _by_size(walker: Walker, entries: Array) -> Iterator[Array]:
     size = (np.abs(walker.analytic[entries]).max(axis=1)) * walker.scale[entries]
     largest = size.max(initial=0.0)
     bounds = [np.inf, 1e-3 * largest, 1e-7 * largest, 0.0]
-    for high, low in zip(bounds, bounds[1:], strict=False):
+    for high, low in pairwise(bounds):
         group = entries[(size < high) & (size >= low) & (size > 0)]
         if len(group):
             yield group
@@ -187,7 +195,6 @@ def _halve(walker: Walker, entries: Array, signs: Floats, limit: int, found: Dir
     """The entries at which the difference along one direction is at home."""
     step = _usable_step(walker, entries, signs)
     if step is None:
-        found.undefined = True
         step = _MORE[2]
     size = walker.norm(entries)
     total, noise = _difference(walker, entries, signs, step)
@@ -203,7 +210,8 @@ def _halve(walker: Walker, entries: Array, signs: Floats, limit: int, found: Dir
         if len(suspects) > MOST_SUSPECTS or walker.subject.evaluations > limit:
             found.unresolved = True
             found.excess = float(np.nanmax(np.abs(total)))
-            found.between = _between(walker, entries, signs)
+            # One way for all is the sharpest: each entry adds its own share to the sum.
+            found.between = all(_between(walker, entries, u) for u in (signs, np.abs(signs)))
             break
         first, second = at[: len(at) // 2], at[len(at) // 2 :]
         one, noise = _difference(walker, entries[first], signs[first], step)

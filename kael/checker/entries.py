@@ -73,6 +73,8 @@ class Compared:
     error: Floats
     status: Array
     verdicts: dict[tuple[int, int], Verdict]
+    covered: int | None = None
+    """How many entries took part, where directions looked at more than are listed here."""
 
     @property
     def wrong(self) -> Array:

@@ -52,6 +52,11 @@ class Subject:
         return no_grad()
 
     @property
+    def originals(self) -> list[Array]:
+        """The inputs as the formula itself is given them, in its own dtype."""
+        return self.arrays
+
+    @property
     def differentiable(self) -> bool:
         """Whether the recorded output is connected to anything."""
         return True
@@ -116,6 +121,10 @@ class TensorSubject(Subject):
         self.output = output
         self.output_shape = output.shape
         return np.array(output._array, dtype=np.float64).reshape(-1)
+
+    @property
+    def originals(self) -> list[Array]:
+        return [leaf._array for leaf in self.leaves]
 
     @property
     def differentiable(self) -> bool:

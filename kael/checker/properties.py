@@ -1,0 +1,227 @@
+"""The properties of a right gradient, one small function each; together they are a check.
+
+Each takes the examination (the subject with what was evaluated at the given point) and gives
+back the checks it made. Nothing stops at the first finding: every property is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kael.checker.model import Array, Check, Finding, Floats, GradcheckOptions
+from kael.checker.subject import Subject
+
+NOT_DETERMINISTIC = (
+    "the function is not deterministic (or keeps state): fix the seed or freeze the state"
+)
+
+# Two roundings of one value may differ by this; what a float32 formula loses is far more.
+_SAME, _SAME_FLOAT32 = 1e-12, 1e-3
+_LINEAR, _LINEAR_FLOAT32 = 1e-8, 1e-3
+
+
+@dataclass
+class Examination:
+    """One subject at its given point: values, weights and gradients, and what was found so far."""
+
+    subject: Subject
+    options: GradcheckOptions
+    recorded: Floats
+    value: Floats
+    again: Floats
+    before: list[Array]
+    weights: Floats
+    gradients: list[Array]
+    missing: list[bool]
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether two evaluations at one point gave one value."""
+        return bool(np.array_equal(self.value, self.again, equal_nan=True))
+
+    def vjp(self, upstream: Floats) -> list[Array]:
+        """The analytic gradients for an upstream gradient, zeros where none arrived."""
+        return with_zeros(self.subject, self.subject.gradients(upstream))[0]
+
+
+def with_zeros(subject: Subject, gradients: list[Array | None]) -> tuple[list[Array], list[bool]]:
+    """Gradients as float64 arrays, with zeros where none arrived, and where that was."""
+    filled = [
+        np.zeros(array.shape) if part is None else np.array(part, dtype=np.float64)
+        for part, array in zip(gradients, subject.arrays, strict=True)
+    ]
+    return filled, [part is None for part in gradients]
+
+
+def value(ex: Examination) -> list[Check]:
+    """Recording must not change the value."""
+    float32 = ex.subject.float32
+    size = float(np.abs(ex.value).max(initial=0.0))
+    allowed = (_SAME_FLOAT32 if float32 else _SAME) * size
+    off = np.abs(ex.recorded - ex.value)
+    wrong = ~(off <= allowed) & ~(np.isnan(ex.recorded) & np.isnan(ex.value))
+    check = Check("value", None, "passed", compared=ex.value.size, wrong=int(wrong.sum()))
+    if wrong.any():
+        check.max_abs_error = float(np.nanmax(off))
+        if not ex.deterministic:
+            check.status, check.note = "inconclusive", NOT_DETERMINISTIC
+        elif float32:
+            check.status = "passed"
+            check.note = "in float32 the value is far from that in float64: it cancels"
+            check.wrong = 0
+        else:
+            check.status = "failed"
+            check.note = "the value with recording on is not the value with recording off"
+            at = np.flatnonzero(wrong)
+            ex.findings.append(
+                Finding(
+                    "value",
+                    "failed",
+                    check.note,
+                    shape=ex.subject.output_shape,
+                    entries=at,
+                    analytic=ex.recorded[at],
+                    numeric=ex.value[at],
+                    wrong=np.ones(len(at), dtype=bool),
+                )
+            )
+    return [check]
+
+
+def repeatable(ex: Examination) -> list[Check]:
+    """Two evaluations at one point must agree, and so must two backward passes."""
+    if not ex.deterministic:
+        ex.findings.append(
+            Finding("repeatable", "inconclusive", NOT_DETERMINISTIC, reason="nondeterministic")
+        )
+        wrong = int((ex.value != ex.again).sum())
+        note = NOT_DETERMINISTIC
+        return [Check("repeatable", None, "inconclusive", ex.value.size, wrong, note=note)]
+    second = ex.vjp(ex.weights)
+    wrong = sum(
+        int((~np.isclose(a, b, rtol=1e-10, atol=0, equal_nan=True)).sum())
+        for a, b in zip(ex.gradients, second, strict=True)
+    )
+    check = Check("repeatable", None, "passed", ex.value.size, wrong)
+    if wrong:
+        check.status = "failed"
+        check.note = "a second backward pass at the same point gives another gradient"
+        ex.findings.append(Finding("repeatable", "failed", check.note, reason="nondeterministic"))
+    return [check]
+
+
+def zero(ex: Examination) -> list[Check]:
+    """A zero upstream gradient must give a zero gradient."""
+    checks = []
+    for which, found in enumerate(ex.vjp(np.zeros(ex.value.size))):
+        # Where the slope itself is infinite, 0 * inf is no news.
+        wrong = (found != 0) & np.isfinite(ex.gradients[which])
+        note = "the gradient is not zero for an upstream gradient of zero"
+        checks.append(_per_input(ex, "zero", which, found, np.zeros(found.shape), wrong, note))
+    return checks
+
+
+def linear(ex: Examination) -> list[Check]:
+    """The gradient must be linear in the upstream gradient, for both signs of it.
+
+    Three dense upstream gradients, of which two are of mixed sign and one turns each sign over,
+    so that g*g, abs(g) and clamp(g, min=0) show themselves even for one element.
+    """
+    size = ex.value.size
+    other = -1.37 * ex.weights if size == 1 else dense(size, ex.options.seed + 1)
+    a, b = 0.61, 1.93
+    first, second = ex.gradients, ex.vjp(other)
+    together = ex.vjp(a * ex.weights + b * other)
+    turned = ex.vjp(-ex.weights)
+    share = _LINEAR_FLOAT32 if ex.subject.float32 else _LINEAR
+    checks = []
+    for which, (p, q, pq, minus) in enumerate(zip(first, second, together, turned, strict=True)):
+        expected = a * p + b * q
+        scale = np.abs(a * p) + np.abs(b * q) + np.abs(p) + np.abs(pq) + np.abs(minus)
+        finite = np.isfinite(scale)
+        largest = float(np.max(scale, where=finite, initial=0.0))
+        allowed = share * scale + 1e-5 * share * largest
+        wrong = ((np.abs(pq - expected) > allowed) | (np.abs(minus + p) > allowed)) & finite
+        note = "the gradient is not linear in the upstream gradient"
+        found, due = (pq, expected) if (np.abs(pq - expected) > allowed).any() else (minus, -p)
+        checks.append(_per_input(ex, "linear", which, found, due, wrong, note))
+    return checks
+
+
+def unchanged(ex: Examination) -> list[Check]:
+    """Neither the function nor its backward may write into the inputs."""
+    checks = []
+    for name, position, array, before in zip(
+        ex.subject.names, ex.subject.positions, ex.subject.originals, ex.before, strict=True
+    ):
+        wrong = ~((array == before) | (np.isnan(array) & np.isnan(before)))
+        check = Check("unchanged", name, "passed", array.size, int(wrong.sum()))
+        if wrong.any():
+            check.status, check.note = "failed", f"the function writes into its input {name}"
+            ex.findings.append(
+                Finding("unchanged", "failed", check.note, name, position, array.shape)
+            )
+        checks.append(check)
+    return checks
+
+
+PROPERTIES: tuple[Callable[[Examination], list[Check]], ...] = (
+    value,
+    repeatable,
+    zero,
+    linear,
+    unchanged,
+)
+"""What is looked at beside the numbers themselves, in this order."""
+
+
+def dense(size: int, seed: int) -> Floats:
+    """Standard-normal weights, none close to zero and of both signs; 1 for one element."""
+    if size == 1:
+        return np.ones(1)
+    drawn = np.random.default_rng([seed & 0xFFFFFFFF, size]).standard_normal(size)
+    weights = np.where(np.abs(drawn) < 0.1, np.copysign(0.1, drawn) + drawn, drawn)
+    if (weights > 0).all() or (weights < 0).all():
+        weights[::2] *= -1
+    return weights
+
+
+def _per_input(
+    ex: Examination,
+    kind: str,
+    which: int,
+    found: Array,
+    due: Array,
+    wrong: Array,
+    note: str,
+) -> Check:
+    from kael.checker.comparison import failures_of
+
+    subject = ex.subject
+    check = Check(kind, subject.names[which], "passed", found.size, int(wrong.sum()))  # type: ignore[arg-type]
+    if not wrong.any():
+        return check
+    at = np.flatnonzero(wrong.reshape(-1))
+    finding = Finding(
+        check.kind,
+        "failed",
+        note,
+        subject.names[which],
+        subject.positions[which],
+        found.shape,
+        at,
+        found.reshape(-1)[at],
+        due.reshape(-1)[at],
+        np.zeros(len(at)),
+        np.ones(len(at), dtype=bool),
+    )
+    ex.findings.append(finding)
+    check.status, check.note = "failed", note
+    off = np.abs(finding.analytic - finding.numeric)
+    check.max_abs_error = float(np.max(off, initial=0.0))
+    check.failures = failures_of(finding)
+    return check

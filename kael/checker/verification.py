@@ -1,0 +1,771 @@
+"""A whole check of one formula at one point: the properties, the numbers, the claims.
+
+`check` is what specs and `gradcheck` call. It evaluates, asks for gradients, lets each property
+and each input have its say, and adds it all up; nothing stops at the first finding.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kael.checker import batch, directions
+from kael.checker.comparison import summarize
+from kael.checker.entries import Compared, Heads, Probe, compare_entries, enclosed_sum, probe_each
+from kael.checker.kinkfinder import Locate, met_at
+from kael.checker.kinks import Tolerance, Verdict
+from kael.checker.model import (
+    Array,
+    Check,
+    Finding,
+    Floats,
+    GradcheckOptions,
+    Report,
+    worst,
+)
+from kael.checker.properties import (
+    NOT_DETERMINISTIC,
+    PROPERTIES,
+    Examination,
+    dense,
+    with_zeros,
+)
+from kael.checker.subject import OutsideSubject, Subject, TensorSubject
+from kael.engine.grad_mode import enable_grad, no_grad, observing
+from kael.errors import KaelError, KaelValueError
+from kael.tensors import Tensor
+
+# Up to here every entry has its own differences; above, random directions look at all at once.
+ENTRIES_ONE_BY_ONE = 160
+ENTRIES_IN_ROWS = 512
+
+SAMPLED = 12
+
+# A claim and the analytic gradient are both exact.
+CLAIM_ATOL, CLAIM_RTOL = 1e-8, 1e-6
+
+_REDUCTIONS = {"sum", "mean"}
+
+
+def check(
+    function: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    names: Sequence[str] | None = None,
+    options: GradcheckOptions | None = None,
+    claims: Mapping[str, Any] | None = None,
+    upstream: Any = None,
+    locate: Locate | None = None,
+) -> Report:
+    """Verify the gradient of `function(*inputs)` with respect to the inputs that require one.
+
+    `claims` are hand-derived gradients by input name, of a non-scalar output under `upstream`
+    (ones where it is None). `locate` tells which sub-expression is being evaluated, for notes.
+    A function without a finite value at the given point gives a report of status `error`.
+    """
+    options = options or GradcheckOptions()
+    names = list(names or (f"input {i}" for i in range(len(inputs))))
+    chosen = [
+        i
+        for i, tensor in enumerate(inputs)
+        if tensor.requires_grad and (options.inputs is None or names[i] in options.inputs)
+    ]
+    subject = TensorSubject(function, inputs, names, chosen)
+    return _timed(subject, options, dict(claims or {}), upstream, locate)
+
+
+def check_outside(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    names: Sequence[str] | None = None,
+    options: GradcheckOptions | None = None,
+    grad: Callable[..., Any] | None = None,
+    vjp: Callable[..., Any] | None = None,
+    requires_grad: Sequence[bool] | None = None,
+) -> Report:
+    """Verify a gradient made outside of kael: a function of NumPy arrays, and `grad` or `vjp`."""
+    options = options or GradcheckOptions()
+    names = list(names or (f"input {i}" for i in range(len(inputs))))
+    wanted = requires_grad or [np.asarray(value).dtype.kind == "f" for value in inputs]
+    chosen = [
+        i
+        for i, on in enumerate(wanted)
+        if on and (options.inputs is None or names[i] in options.inputs)
+    ]
+    subject = OutsideSubject(function, inputs, names, chosen, grad, vjp)
+    return _timed(subject, options, {}, None, None)
+
+
+def _timed(
+    subject: Subject,
+    options: GradcheckOptions,
+    claims: dict[str, Any],
+    upstream: Any,
+    locate: Locate | None,
+) -> Report:
+    start = time.perf_counter()
+    with np.errstate(all="ignore"), subject.restored():
+        report = _Session(subject, options, claims, upstream, locate).run()
+    report.seconds = time.perf_counter() - start
+    report.evaluations = subject.evaluations
+    return report
+
+
+class _Session:
+    """One check while it runs."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        options: GradcheckOptions,
+        claims: dict[str, Any],
+        upstream: Any,
+        locate: Locate | None,
+    ) -> None:
+        self.subject, self.options = subject, options
+        self.claims, self.upstream, self.locate = claims, upstream, locate
+        self.report = Report("passed", subject=subject)
+        atol, rtol = options.tolerances(subject.float32)
+        self.tolerance = Tolerance(atol, rtol, options.default_tolerances)
+        self.replay: batch.Replay | None = None
+        self.rows: Probe | None = None
+
+    def run(self) -> Report:
+        """Look at everything; the report's status is that of its worst check."""
+        report, subject = self.report, self.subject
+        if not subject.arrays or not any(array.size for array in subject.arrays):
+            report.status = "skipped"
+            report.notes.append("nothing compared: no input requires a gradient")
+            return report
+        before = [array.copy() for array in subject.originals]
+        recorded = subject.record()
+        if not np.isfinite(recorded).all():
+            return self._undefined(recorded)
+        if not recorded.size:
+            report.status = "skipped"
+            report.notes.append("nothing compared: the output is empty")
+            return report
+        with subject.recording():
+            value, again = subject.evaluate(), subject.evaluate()
+        weights = dense(recorded.size, self.options.seed)
+        gradients = self._gradients(weights)
+        if gradients is None:
+            return self._finished()
+        filled, missing = with_zeros(subject, gradients)
+        ex = Examination(
+            subject, self.options, recorded, value, again, before, weights, filled, missing
+        )
+        self.ex = ex
+        self._properties()
+        if self.options.numeric:
+            self._numbers()
+        for name, claim in self.claims.items():
+            self._claim(name, claim)
+        report.findings = [*ex.findings, *report.findings]
+        return self._finished()
+
+    def _finished(self) -> Report:
+        self.report.status = worst([check.status for check in self.report.checks])
+        return self.report
+
+    def _undefined(self, recorded: Floats) -> Report:
+        kind = "NaN" if np.isnan(recorded).any() else "infinite"
+        at = [int(i) for i in np.flatnonzero(~np.isfinite(recorded))[:1]]
+        message = f"the output is {kind} at the given point"
+        if self.subject.output_shape:
+            index = np.unravel_index(at[0], self.subject.output_shape)
+            message += f", at element {[int(i) for i in index]}"
+        origin = _first_not_finite(self.subject)
+        if origin:
+            message += f" ({origin})"
+        self.report.status, self.report.error = "error", message
+        self.report.findings.append(Finding("value", "error", message, reason="undefined"))
+        return self.report
+
+    def _gradients(self, weights: Floats) -> list[Array | None] | None:
+        try:
+            gradients = self.subject.gradients(weights)
+        except (KaelError, KaelValueError) as error:
+            text = str(error)
+            if "returned an in" not in text and "claimed gradient" not in text:
+                raise
+            self.report.checks.append(Check("shape", None, "failed", 1, 1, note=text))
+            self.report.findings.append(Finding("shape", "failed", text))
+            return None
+        for name, array, part in zip(
+            self.subject.names, self.subject.originals, gradients, strict=True
+        ):
+            self.report.checks.append(Check("shape", name, "passed", compared=1))
+            assert part is None or part.shape == array.shape
+        return gradients
+
+    def _properties(self) -> None:
+        for look in PROPERTIES:
+            self.report.checks += look(self.ex)
+
+    # The numbers.
+
+    def _numbers(self) -> None:
+        subject, ex = self.subject, self.ex
+        if not ex.deterministic:
+            for name in subject.names:
+                self.report.checks.append(
+                    Check("numeric", name, "inconclusive", note=NOT_DETERMINISTIC)
+                )
+            return
+        for which, array in enumerate(subject.arrays):
+            if array.size:
+                self._input(which)
+        self._behind_reduction()
+
+    def _probe(self) -> Probe:
+        single = probe_each(self.subject)
+        if not self.options.replayable or not isinstance(self.subject, TensorSubject):
+            return single
+        if self.replay is None:
+            self.replay, _ = batch.record_calls(self.subject)
+            if self.replay.batchable:
+                with self.subject.recording():
+                    self.rows = batch.probe_rows(self.subject, self.replay, single)
+        return self.rows or single
+
+    def _input(self, which: int) -> None:
+        mode, subject = self.options.mode, self.subject
+        notes: list[str] = []
+        if subject.float32:
+            notes.append("float32, checked against float64 differences of the same formula")
+        if mode == "complex":
+            compared = self._complex(which)
+        elif mode == "full":
+            compared = self._entries(
+                which, self._jacobian(which), Heads(None, self.ex.value), notes
+            )
+        else:
+            compared = self._projected(which, notes)
+        self._add("numeric", which, compared, notes, with_outputs=mode == "full")
+
+    def _projected(self, which: int, notes: list[str]) -> Compared:
+        heads = Heads(self.ex.weights[:, None], self.ex.value)
+        analytic = self.ex.gradients[which].reshape(-1, 1)
+        return self._compared(which, analytic, heads, notes)
+
+    def _compared(self, which: int, analytic: Floats, heads: Heads, notes: list[str]) -> Compared:
+        mode = self.options.mode
+        probe = self._probe()
+        in_rows = self.replay is not None and self.rows is not None
+        several = ENTRIES_IN_ROWS if in_rows else ENTRIES_ONE_BY_ONE
+        size = len(analytic)
+        if mode == "fast" or (mode == "projection" and size > several):
+            return self._directed(which, analytic, heads, probe, notes)
+        return self._entries(which, analytic, heads, notes)
+
+    def _entries(self, which: int, analytic: Floats, heads: Heads, notes: list[str]) -> Compared:
+        entries = self._within_budget(which, len(analytic), notes)
+        with self.subject.recording():
+            compared = compare_entries(
+                self.subject,
+                self._probe(),
+                which,
+                entries,
+                analytic[entries],
+                heads,
+                self.tolerance,
+                self.options.eps,
+                fine=self.options.mode == "adaptive",
+            )
+            return self._kinks(which, compared, analytic, heads, notes)
+
+    def _within_budget(self, which: int, size: int, notes: list[str]) -> Array:
+        budget = self.options.max_evaluations
+        if budget is None:
+            return np.arange(size)
+        left = max(0, budget - self.subject.evaluations) // (len(self.subject.arrays) - which)
+        most = max(1, left // 3)
+        if size <= most:
+            return np.arange(size)
+        rng = np.random.default_rng([self.options.seed & 0xFFFFFFFF, which, size])
+        note = f"compared {most} of {size} entries, drawn at random (max-evaluations {budget})"
+        notes.append(note)
+        name = self.subject.names[which]
+        self.report.coverage = f"{name}: {note}"
+        return np.sort(rng.choice(size, most, replace=False))
+
+    def _directed(
+        self, which: int, analytic: Floats, heads: Heads, probe: Probe, notes: list[str]
+    ) -> Compared:
+        subject, size = self.subject, len(analytic)
+        rng = np.random.default_rng([self.options.seed & 0xFFFFFFFF, which, size])
+        sampled = 0 if self.options.mode == "fast" else min(SAMPLED, size)
+        sample = np.sort(rng.choice(size, sampled, replace=False)) if sampled else np.arange(0)
+        budget = self.options.max_evaluations
+        budget = directions.MOST_EVALUATIONS if budget is None else budget - subject.evaluations
+        with subject.recording():
+            first = self._judged(which, sample, analytic, heads, probe)
+            widely = sampled > 0 and first.wrong.mean() > 0.3
+            found = directions.Directed(unresolved=True)
+            if not widely:
+                found = directions.search(subject, which, analytic, heads, rng, max(24, budget))
+                extra = np.setdiff1d(found.suspects, sample).astype(np.int64)
+            else:
+                extra = np.setdiff1d(rng.choice(size, min(size, 64), replace=False), sample)
+            more = self._judged(which, extra, analytic, heads, probe)
+            compared = _joined(first, more)
+            compared = self._kinks(which, compared, analytic, heads, notes)
+        return self._sum_up(which, compared, found, size, widely, notes)
+
+    def _sum_up(
+        self,
+        which: int,
+        compared: Compared,
+        found: directions.Directed,
+        size: int,
+        widely: bool,
+        notes: list[str],
+    ) -> Compared:
+        """What the directions say of the entries that were not looked at one by one."""
+        wrong = int(compared.wrong.sum())
+        name = self.subject.names[which]
+        if found.directions:
+            notes.append(
+                f"{found.directions} random directions over all {size} entries; "
+                f"an error above {found.sharpness:.2g} in one entry would have been seen"
+            )
+            self.report.smallest_error_seen[name] = found.sharpness
+        looked = len(compared.entries)
+        if widely or (found.unresolved and wrong):
+            notes.append(f"{wrong} of the {looked} entries looked at one by one are wrong")
+        elif found.unresolved and found.between:
+            notes.append("many entries are at kinks; along random directions the slopes enclose")
+        elif found.unresolved or found.vague:
+            why = "more differs along random directions than single entries account for"
+            notes.append(why)
+            compared.entries = np.append(compared.entries, 0)
+            compared.heads = np.append(compared.heads, 0)
+            compared.analytic = np.append(compared.analytic, math.nan)
+            compared.numeric = np.append(compared.numeric, math.nan)
+            compared.error = np.append(compared.error, math.inf)
+            compared.status = np.append(compared.status, "inconclusive")
+        compared.covered = size
+        return compared
+
+    def _judged(
+        self, which: int, entries: Array, analytic: Floats, heads: Heads, probe: Probe
+    ) -> Compared:
+        return compare_entries(
+            self.subject,
+            probe,
+            which,
+            entries,
+            analytic[entries],
+            heads,
+            self.tolerance,
+            self.options.eps,
+        )
+
+    def _jacobian(self, which: int) -> Floats:
+        """The analytic Jacobian: one backward for each element of the output."""
+        size = self.ex.value.size
+        columns = np.empty((self.subject.arrays[which].size, size))
+        one = np.zeros(size)
+        for output in range(size):
+            one[output] = 1.0
+            columns[:, output] = self.ex.vjp(one)[which].reshape(-1)
+            one[output] = 0.0
+        return columns
+
+    def _complex(self, which: int) -> Compared:
+        subject = self.subject
+        if not isinstance(subject, TensorSubject):
+            raise KaelValueError(
+                "mode complex needs recorded operations; a function outside kael has none: "
+                "use mode adaptive"
+            )
+        if self.replay is None:
+            self.replay, _ = batch.record_calls(subject)
+        replay = self.replay
+        refused = replay.not_analytic()
+        if refused is not None:
+            raise KaelValueError(
+                f"mode complex needs operations that extend to complex numbers, and {refused} "
+                "does not: use mode adaptive"
+            )
+        heads = Heads(self.ex.weights[:, None], self.ex.value)
+        analytic = self.ex.gradients[which].reshape(-1)
+        if replay.output is None:
+            slopes = np.zeros((analytic.size, 1))
+        else:
+            self._same_formula(replay)
+            slopes = batch.complex_slopes(subject, replay, which, heads)
+        numeric = slopes[:, 0]
+        scale = float(np.abs(numeric).max(initial=0.0))
+        error = 4e-16 * np.abs(numeric) + 1e-17 * scale
+        status = np.empty(analytic.size, dtype=object)
+        verdicts = {}
+        for i, (a, n, e) in enumerate(zip(analytic, numeric, error, strict=True)):
+            right = self.tolerance.allows(a, n) and not (
+                self.tolerance.strict
+                and abs(a - n) > self.tolerance.relative(a, n)
+                and abs(a - n) > 1e3 * e
+            )
+            status[i] = "passed" if right else "failed" if np.isfinite(n) else "inconclusive"
+            verdicts[i, 0] = Verdict(status[i], n, e)
+        zeros = np.zeros(analytic.size, dtype=np.int64)
+        entries = np.arange(analytic.size)
+        return Compared(entries, zeros, analytic, numeric, error, status, verdicts)
+
+    def _same_formula(self, replay: batch.Replay) -> None:
+        """Refuse a recording that does not follow its inputs as the function does."""
+        subject = self.subject
+        rng = np.random.default_rng([self.options.seed & 0xFFFFFFFF, 77])
+        with subject.recording(), subject.restored():
+            for array in subject.arrays:
+                array += 1e-7 * np.maximum(1, np.abs(array)) * rng.choice((-1.0, 1.0), array.shape)
+            away = subject.evaluate()
+            replayed = replay.run(subject.arrays).reshape(-1)
+        size = float(np.abs(away).max(initial=1.0))
+        if not np.allclose(replayed, away, rtol=1e-12, atol=1e-13 * size, equal_nan=True):
+            raise KaelValueError(
+                "mode complex needs all of the formula in recorded operations; part of this "
+                "function leaves the graph: use mode adaptive"
+            )
+
+    # Kinks.
+
+    def _kinks(
+        self,
+        which: int,
+        compared: Compared,
+        analytic: Floats,
+        heads: Heads,
+        notes: list[str],
+    ) -> Compared:
+        """Settle what one entry alone cannot: kinks of several outputs, and of several entries."""
+        if heads.weights is not None and self.ex.value.size > 1:
+            for i in np.flatnonzero(compared.wrong):
+                self._per_output(which, compared, int(i), heads)
+        met = [
+            i
+            for i, entry in enumerate(compared.entries)
+            if (v := compared.verdicts.get((int(entry), int(compared.heads[i]))))
+            and v.shape == "kink"
+            and v.status == "passed"
+        ]
+        if heads.weights is not None and len(met) > 1:
+            for head in range(heads.count):
+                self._along_kinks(
+                    which, compared, [i for i in met if compared.heads[i] == head], heads
+                )
+        if met:
+            notes.append(self._kink_note(which, compared, met))
+        return compared
+
+    def _one_sided(self, which: int, entries: Array, signs: Floats, step: float) -> tuple[Any, Any]:
+        """One-sided slopes of every output along signed entries moved together."""
+        flat = self.subject.flat(which)
+        x = np.array(flat[entries], dtype=np.float64)
+        rows = []
+        try:
+            for sign in (1.0, -1.0):
+                flat[entries] = x + sign * step * signs
+                rows.append((self.subject.evaluate() - self.ex.value) * sign / step)
+        finally:
+            flat[entries] = x
+        return rows[0], rows[1]
+
+    def _per_output(self, which: int, compared: Compared, i: int, heads: Heads) -> None:
+        """Pass an entry whose gradient is right at the kink of each output it reaches."""
+        assert heads.weights is not None
+        entry, head = int(compared.entries[i]), int(compared.heads[i])
+        x = float(np.asarray(self.subject.arrays[which]).reshape(-1)[entry])
+        step = 8.3e-7 * max(1.0, abs(x))
+        one = np.array([entry])
+        right, left = self._one_sided(which, one, np.ones(1), step)
+        bent = np.abs(right - left) > 1e-3 * np.maximum(np.abs(right), np.abs(left))
+        weights = heads.weights[:, head]
+        slack = 1e-4 * float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
+        a = float(compared.analytic[i])
+        if not bent.any() or not enclosed_sum(right, left, weights, a, slack, self.tolerance):
+            return
+        outputs = np.flatnonzero(bent)
+        if len(outputs) <= 16:
+            upstream = np.zeros(self.ex.value.size)
+            for output in outputs:
+                upstream[output] = 1.0
+                own = float(self.ex.vjp(upstream)[which].reshape(-1)[entry])
+                upstream[output] = 0.0
+                low, high = sorted((float(right[output]), float(left[output])))
+                if not low - 1e-3 * (high - low) <= own <= high + 1e-3 * (high - low):
+                    return
+        numeric = float((right + left) @ weights / 2)
+        compared.status[i] = "passed"
+        compared.verdicts[entry, head] = Verdict("passed", numeric, slack, "kink", "kink")
+
+    def _along_kinks(self, which: int, compared: Compared, met: list[int], heads: Heads) -> None:
+        """Enclosure along directions of ±1: each entry may be inside and all together outside.
+
+        The kinks that open upwards and those that open downwards are walked apart: together
+        their slopes could cancel where each is right.
+        """
+        assert heads.weights is not None
+        verdicts = [
+            compared.verdicts[int(compared.entries[i]), int(compared.heads[i])] for i in met
+        ]
+        for upward in (True, False):
+            group = [i for i, v in zip(met, verdicts, strict=True) if (v.right > v.left) == upward]
+            if len(group) < 2:
+                continue
+            entries = compared.entries[group]
+            analytic = compared.analytic[group]
+            weights = heads.weights[:, int(compared.heads[group[0]])]
+            outside = self._outside(which, entries, analytic, weights)
+            if outside is None:
+                continue
+            note = (
+                "each entry lies between its one-sided slopes, but not all together: along "
+                f"{outside[0]} the slopes are {outside[1]:.6g} and {outside[2]:.6g}, "
+                f"the gradient says {outside[3]:.6g}"
+            )
+            for i in group:
+                key = int(compared.entries[i]), int(compared.heads[i])
+                compared.status[i] = "failed"
+                compared.verdicts[key] = replace(compared.verdicts[key], status="failed", note=note)
+
+    def _outside(
+        self, which: int, entries: Array, analytic: Floats, weights: Floats
+    ) -> tuple[str, float, float, float] | None:
+        rng = np.random.default_rng([self.options.seed & 0xFFFFFFFF, 31, len(entries)])
+        x = np.abs(np.asarray(self.subject.arrays[which]).reshape(-1)[entries])
+        step = 8.3e-7 * max(1.0, float(x.max()))
+        for trial in range(6):
+            signs = rng.choice((-1.0, 1.0), len(entries)) if trial else np.ones(len(entries))
+            right, left = self._one_sided(which, entries, signs, step)
+            claimed = float(signs @ analytic)
+            size = float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
+            slack = 1e-4 * (size + float(np.abs(analytic).sum()))
+            if not enclosed_sum(right, left, weights, claimed, slack, self.tolerance):
+                low, high = sorted((float(weights @ left), float(weights @ right)))
+                shown = [int(s) for s in signs[:8]]
+                return f"{shown}{'' if len(signs) <= 8 else ' and on'}", low, high, claimed
+        return None
+
+    def _kink_note(self, which: int, compared: Compared, met: list[int]) -> str:
+        entry = int(compared.entries[met[0]])
+        verdict = compared.verdicts[entry, int(compared.heads[met[0]])]
+        array = self.subject.arrays[which]
+        index = [int(i) for i in np.unravel_index(entry, array.shape)]
+        x = float(array.reshape(-1)[entry])
+        found = None
+        if isinstance(self.subject, TensorSubject):
+            found = met_at(self.subject, which, entry, 1e-6 * max(1.0, abs(x)), self.locate)
+        note = f"at a kink: {self.subject.names[which]} element {index}"
+        if found is not None:
+            note += f", {found}"
+        if math.isfinite(verdict.left) and math.isfinite(verdict.right):
+            low, high = sorted((verdict.left, verdict.right))
+            note += f", where the slope is anything from {low:.6g} to {high:.6g}"
+        if len(met) > 1:
+            note += f" (and {len(met) - 1} more)"
+        return note
+
+    # What a reduction hides, and claims.
+
+    def _behind_reduction(self) -> None:
+        """Check what a final sum hides: all gradients are zero, whatever the formula inside."""
+        subject, ex = self.subject, self.ex
+        if not isinstance(subject, TensorSubject) or ex.value.size != 1 or subject.float32:
+            return
+        if not subject.differentiable or any(ex.missing):
+            return
+        size = float(np.abs(ex.value).max())
+        if any(np.abs(g).max(initial=0.0) > 1e-12 * max(1.0, size) for g in ex.gradients):
+            return
+        inner = _before_reduction(subject)
+        if inner is None:
+            return
+        operation, function = inner
+        nested = TensorSubject(function, subject.inputs, _all_names(subject), subject.positions)
+        session = _Session(nested, self.options, {}, None, self.locate)
+        report = session.run()
+        subject.evaluations += nested.evaluations
+        note = (
+            f"the gradient is zero whatever is inside of the final {operation}: also checked "
+            "before it, with a dense upstream gradient"
+        )
+        self.report.notes.append(note)
+        for check in report.checks:
+            if check.kind in ("numeric", "linear", "zero") and check.compared:
+                check.note = f"{note}; {check.note}" if check.note else note
+                self.report.checks.append(check)
+        self.report.findings += report.findings
+
+    def _claim(self, name: str, claim: Any) -> None:
+        """A hand-derived gradient, against the analytic one and against differences."""
+        ex, subject = self.ex, self.subject
+        if name not in subject.names:
+            return
+        which = subject.names.index(name)
+        shape = subject.arrays[which].shape
+        try:
+            claimed = np.array(np.broadcast_to(np.asarray(claim, dtype=np.float64), shape))
+        except ValueError:
+            raise KaelValueError(
+                f"the claimed derivative of {name} has shape {list(np.shape(claim))}, which does "
+                f"not broadcast to {list(shape)}"
+            ) from None
+        if self.upstream is None:
+            upstream = np.ones(ex.value.size)
+        else:
+            upstream = np.asarray(self.upstream, dtype=np.float64).reshape(-1)
+        analytic = ex.vjp(upstream)[which].reshape(-1)
+        flat = claimed.reshape(-1)
+        exact = Tolerance(
+            CLAIM_ATOL if self.options.atol is None else self.options.atol,
+            CLAIM_RTOL if self.options.rtol is None else self.options.rtol,
+            False,
+        )
+        if subject.float32:
+            exact = self.tolerance
+        notes: list[str] = []
+        if self.options.numeric and ex.deterministic:
+            heads = Heads(upstream[:, None], ex.value)
+            compared = self._claim_compared(which, flat[:, None], heads, notes)
+        else:
+            compared = _blank(flat)
+        self._apply_claim(compared, flat, analytic, exact)
+        self._add("derivative", which, compared, notes)
+
+    def _claim_compared(
+        self, which: int, claimed: Floats, heads: Heads, notes: list[str]
+    ) -> Compared:
+        if self.options.mode in ("full", "complex"):
+            return self._entries(which, claimed, heads, notes)
+        return self._compared(which, claimed, heads, notes)
+
+    def _apply_claim(
+        self, compared: Compared, claimed: Floats, analytic: Floats, exact: Tolerance
+    ) -> None:
+        """Fail entries that differ from the analytic gradient, but for the freedom of a kink."""
+        at = {int(entry): i for i, entry in enumerate(compared.entries)}
+        off = ~(np.abs(claimed - analytic) <= exact.atol + exact.rtol * np.abs(analytic))
+        for entry in np.flatnonzero(off):
+            i = at.get(int(entry))
+            if i is None:
+                for field, number in (
+                    ("entries", entry),
+                    ("heads", 0),
+                    ("analytic", claimed[entry]),
+                    ("numeric", analytic[entry]),
+                    ("error", 0.0),
+                    ("status", "failed"),
+                ):
+                    setattr(compared, field, np.append(getattr(compared, field), number))
+                continue
+            verdict = compared.verdicts.get((int(entry), 0))
+            if verdict is not None and verdict.shape in ("kink", "infinite"):
+                continue
+            if compared.status[i] == "passed" or not np.isfinite(compared.numeric[i]):
+                compared.status[i] = "failed"
+                compared.numeric[i] = analytic[entry]
+                compared.error[i] = 0.0
+
+    def _add(
+        self,
+        kind: Any,
+        which: int,
+        compared: Compared,
+        notes: list[str],
+        with_outputs: bool = False,
+    ) -> None:
+        check, findings = summarize(self.subject, which, kind, compared, notes, with_outputs)
+        ex = self.ex
+        if kind == "numeric" and check.status == "passed" and ex.missing[which]:
+            unused = f"the output does not depend on {self.subject.names[which]}"
+            check.note = f"{unused}; {check.note}" if check.note else unused
+        self.report.checks.append(check)
+        self.report.findings += findings
+        for finding in findings:
+            finding.upstream = ex.weights
+        if check.note:
+            self.report.notes.append(f"{check.input}: {check.note}")
+
+
+def _joined(first: Compared, more: Compared) -> Compared:
+    return Compared(
+        np.concatenate([first.entries, more.entries]),
+        np.concatenate([first.heads, more.heads]),
+        np.concatenate([first.analytic, more.analytic]),
+        np.concatenate([first.numeric, more.numeric]),
+        np.concatenate([first.error, more.error]),
+        np.concatenate([first.status, more.status]),
+        {**first.verdicts, **more.verdicts},
+    )
+
+
+def _blank(claimed: Floats) -> Compared:
+    count = len(claimed)
+    return Compared(
+        np.arange(count),
+        np.zeros(count, dtype=np.int64),
+        claimed.copy(),
+        np.full(count, math.nan),
+        np.full(count, math.nan),
+        np.full(count, "passed", dtype=object),
+        {},
+    )
+
+
+def _all_names(subject: TensorSubject) -> list[str]:
+    names = [f"input {i}" for i in range(len(subject.inputs))]
+    for position, name in zip(subject.positions, subject.names, strict=True):
+        names[position] = name
+    return names
+
+
+def _before_reduction(subject: TensorSubject) -> tuple[str, Callable[..., Any]] | None:
+    """The name of the reduction that makes the output, and the function without it."""
+
+    def last_operand(*inputs: Tensor) -> tuple[str, Tensor] | None:
+        recording = batch.Recording(())
+        with observing(recording):
+            output: Any = subject.function(*inputs)
+        name = None
+        for op, operands, _, made in reversed(recording.observed):
+            if made is output and getattr(op, "name", None) in _REDUCTIONS:
+                name, output = op.name, operands[0]
+        return None if name is None else (name, output)
+
+    with enable_grad():
+        found = last_operand(*subject.inputs)
+    if found is None or found[1]._array.size < 2:
+        return None
+
+    def function(*inputs: Tensor) -> Any:
+        operand = last_operand(*inputs)
+        assert operand is not None
+        return operand[1]
+
+    return found[0], function
+
+
+def _first_not_finite(subject: Subject) -> str | None:
+    """The operation that first made a value that is not finite out of finite ones."""
+    if not isinstance(subject, TensorSubject):
+        return None
+    for name, array in zip(subject.names, subject.originals, strict=True):
+        if not np.isfinite(array).all():
+            return f"input {name} is not finite"
+    recording = batch.Recording(())
+    with no_grad(), observing(recording):
+        subject.function(*subject.inputs)
+    for op, operands, _, output in recording.observed:
+        finite = all(np.isfinite(x._array).all() for x in operands if x._array.dtype.kind == "f")
+        if finite and output._array.dtype.kind == "f" and not np.isfinite(output._array).all():
+            at = int(np.flatnonzero(~np.isfinite(output._array))[0])
+            given = [f"{x._array.reshape(-1)[at]:.6g}" for x in operands if x.shape == output.shape]
+            name = getattr(op, "name", getattr(op, "__name__", "?"))
+            return f"{name}({', '.join(given)})" if given else str(name)
+    return None
