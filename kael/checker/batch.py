@@ -4,7 +4,7 @@ The forward pass is recorded once, as the list of operations with their operands
 row of the leading axis is the formula at another point; an operand that no perturbation reaches
 stays as it is. A kernel is called on plain arrays, blocks are small enough for the cache, and one
 row is compared with an evaluation of the formula itself, which is what a replay must not differ
-from. Also the way to complex numbers, for operations that extend to them.
+from.
 
 Only operations with a batch rule can be replayed with an axis; a formula that has others, or
 that may take another branch elsewhere, is evaluated one point at a time by `entries`.
@@ -31,10 +31,6 @@ MOST_ROWS = 1024
 
 class NotBatchableError(KaelError):
     """A recorded call has no batch rule for the operands at hand."""
-
-
-class NotAnalyticError(KaelError):
-    """A recorded operation does not extend to complex numbers."""
 
 
 @dataclass(slots=True)
@@ -95,22 +91,6 @@ class Replay:
         return self.output is not None and all(
             getattr(call.op, "batch", None) is not None for call in self.calls
         )
-
-    def not_analytic(self) -> str | None:
-        """The name of the first operation that has no complex extension."""
-        for call in self.calls:
-            if not getattr(call.op, "analytic", False):
-                return str(getattr(call.op, "name", getattr(call.op, "__name__", "?")))
-        return None
-
-    def run(self, leaves: Sequence[Array]) -> Array:
-        """Run the operations on other leaves of the same shapes (complex ones, say)."""
-        held: list[Any] = list(leaves)
-        for call in self.calls:
-            arrays = [held[x] if isinstance(x, int) else x for x in call.operands]
-            held.append(call.op.compute(arrays, call.arguments))
-        assert self.output is not None
-        return np.asarray(held[self.output])
 
     def run_rows(self, leaves: Sequence[Array], rows: Sequence[bool]) -> Array:
         """Run with a leading axis on the leaves that `rows` marks; one output row each."""
@@ -221,23 +201,3 @@ def _same(which: int, array: Array, probe: Probe, single: Probe) -> bool:
     _, apart = single(which, entries[:1], steps[:1])
     scale = np.abs(apart).max(initial=1.0)
     return bool(np.allclose(together[:1], apart, rtol=1e-12, atol=1e-13 * scale, equal_nan=True))
-
-
-def complex_slopes(subject: TensorSubject, replay: Replay, which: int, heads: Any) -> Floats:
-    """The derivative of each head by the imaginary part of a tiny imaginary step.
-
-    No difference is taken, so nothing cancels: f'(x) = Im f(x + ih)/h to the last digits.
-    """
-    h = 1e-30
-    array = subject.arrays[which]
-    slopes = np.empty((array.size, heads.count))
-    leaves = [np.array(a, dtype=np.complex128) for a in subject.arrays]
-    flat = leaves[which].reshape(-1)
-    for entry in range(array.size):
-        kept = flat[entry]
-        flat[entry] = kept + 1j * h
-        row = replay.run(leaves).reshape(-1).imag / h
-        slopes[entry] = row if heads.weights is None else row @ heads.weights
-        flat[entry] = kept
-        subject.evaluations += 1
-    return slopes

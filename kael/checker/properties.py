@@ -138,13 +138,16 @@ def linear(ex: Examination) -> list[Check]:
     together = ex.vjp(a * ex.weights + b * other)
     turned = ex.vjp(-ex.weights)
     share = _LINEAR_FLOAT32 if ex.subject.float32 else _LINEAR
+    biggest = float(max(np.abs(ex.weights).max(), np.abs(other).max()))
     checks = []
     for which, (p, q, pq, minus) in enumerate(zip(first, second, together, turned, strict=True)):
         expected = a * p + b * q
         scale = np.abs(a * p) + np.abs(b * q) + np.abs(p) + np.abs(pq) + np.abs(minus)
         finite = np.isfinite(scale)
         largest = float(np.max(scale, where=finite, initial=0.0))
-        allowed = share * scale + 1e-5 * share * largest
+        # Where a sum cancels, what is left is rounding of the size of the value.
+        rounding = 1e-5 * share * max(1.0, float(np.abs(ex.value).max())) * biggest
+        allowed = share * scale + 1e-5 * share * largest + rounding
         wrong = ((np.abs(pq - expected) > allowed) | (np.abs(minus + p) > allowed)) & finite
         note = "the gradient is not linear in the upstream gradient"
         found, due = (pq, expected) if (np.abs(pq - expected) > allowed).any() else (minus, -p)

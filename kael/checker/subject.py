@@ -112,6 +112,17 @@ class TensorSubject(Subject):
         # A copy: the output may be a view of the very input that is being moved.
         return np.array(output._array, dtype=np.float64).reshape(-1)
 
+    def evaluate_complex(self, arrays: Sequence[Array]) -> Array:
+        """The output at complex inputs, flat; for operations that extend to them."""
+        self.evaluations += 1
+        inputs = list(self.moved)
+        for position, array in zip(self.positions, arrays, strict=True):
+            inputs[position] = Tensor(array)
+        output = self.function(*inputs)
+        if not isinstance(output, Tensor):
+            _refuse_output(output)
+        return np.array(output._array).reshape(-1)
+
     def record(self) -> Floats:
         self.evaluations += 1
         with enable_grad():
