@@ -10,7 +10,7 @@ a NumPy ufunc the same.
     tiers                                               which of the two runs
 """
 
-from kael.kernels.buffers import apply, empty, zeros
+from kael.kernels.buffers import apply, copy, empty, zeros
 from kael.kernels.elementwise import relu
 from kael.kernels.gaussian import erf_backward
 from kael.kernels.indexing import scatter
@@ -71,6 +71,7 @@ __all__ = [
     "amin",
     "apply",
     "clamp_backward",
+    "copy",
     "cross_entropy",
     "cross_entropy_backward",
     "cumsum",

@@ -42,6 +42,13 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return out
 
 
+def copy(x: Array) -> Array:
+    """A C-contiguous copy of `x`."""
+    out = empty(x.shape, x.dtype)
+    np.copyto(out, x)
+    return out
+
+
 def apply(ufunc: np.ufunc, *operands: Any) -> Array:
     """`ufunc(*operands)` with one output, written to reused memory when it is large.
 

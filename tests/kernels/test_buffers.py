@@ -44,6 +44,14 @@ def test_arrays_are_aligned_writable_and_of_the_asked_shape() -> None:
     assert not buffers.zeros((LARGE,), FLOAT).any()
 
 
+def test_copy_shares_nothing() -> None:
+    for x in (np.arange(6.0).reshape(2, 3).T, np.arange(2.0 * LARGE).reshape(2, LARGE).T):
+        out = buffers.copy(x)
+        np.testing.assert_array_equal(out, x)
+        assert not np.shares_memory(out, x)
+        assert out.flags.c_contiguous
+
+
 def test_idle_memory_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     buffers.clear()
     monkeypatch.setattr(buffers, "IDLE_LIMIT_BYTES", 3 * LARGE * 8)

@@ -75,7 +75,7 @@ def index_add(x: Array, dim: int, index: Array, source: Array) -> Array | None:
     if not _fits(x, x.shape) or source.dtype != x.dtype or source.shape != shape:
         return None
     check_index("index_add", index, x.shape[dim], "index", f"entries of dim {dim}")
-    out = _copy(x).reshape(_around(x.shape, dim))
+    out = buffers.copy(x).reshape(_around(x.shape, dim))
     spread(_select_add, source.size, (out, contiguous(source).reshape(_around(shape, dim))),
            _index(index))  # fmt: skip
     return out.reshape(x.shape)
@@ -104,7 +104,7 @@ def scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array | None
     if not same or not _same_around(x.shape, index.shape, dim):
         return None
     check_index("scatter_add", index, x.shape[dim], "index", f"entries of dim {dim}")
-    return _add_at(_copy(x), dim, index, source)
+    return _add_at(buffers.copy(x), dim, index, source)
 
 
 def _add_at(out: Array, dim: int, index: Array, source: Array) -> Array:
@@ -140,9 +140,3 @@ def _around(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
 
 def _index(index: Array) -> Array:
     return np.require(index, np.int64, ("C", "W"))
-
-
-def _copy(x: Array) -> Array:
-    out = buffers.empty(x.shape, x.dtype)
-    np.copyto(out, x)
-    return out

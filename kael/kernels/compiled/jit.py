@@ -45,11 +45,7 @@ def _njit(function: Any) -> Any:
 
 def contiguous(x: Array) -> Array:
     """`x` itself if it is C-contiguous and aligned, else a copy."""
-    if x.flags.c_contiguous and x.flags.aligned:
-        return x
-    out = buffers.empty(x.shape, x.dtype)
-    np.copyto(out, x)
-    return out
+    return x if x.flags.c_contiguous and x.flags.aligned else buffers.copy(x)
 
 
 def spread(
