@@ -1,7 +1,5 @@
 """Reductions over the last dims whose NumPy versions need several passes or temporaries."""
 
-# A twin takes its NumPy version's arguments, whether it needs them or not.
-# ruff: noqa: ARG001
 from __future__ import annotations
 
 from collections.abc import Callable

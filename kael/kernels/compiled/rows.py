@@ -1,7 +1,5 @@
 """Row kernels: one pass over memory for each row, which stays in cache between its loops."""
 
-# A twin takes its NumPy version's arguments, whether it needs them or not.
-# ruff: noqa: ARG001
 from __future__ import annotations
 
 import math

@@ -155,7 +155,7 @@ def exp_sum(a: Any, shift: Any, scratch: Any) -> Any:
     """The sum of exp(a - shift), by blocks of `scratch`, which stays in cache."""
     total = 0.0
     for start in range(0, a.size, scratch.size):
-        # A slice, since the test for a negative start + i would keep the loop from being vectorised.
+        # A slice: the test for a negative start + i would keep the loop from being vectorised.
         part = a[start : start + scratch.size]
         for i in range(part.size):
             scratch[i] = exp(np.float64(part[i]) - shift)
