@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from kael import kernels
 from kael.dtypes import DType
 from kael.errors import KaelError
 from kael.tensors import Storage, Tensor
@@ -157,7 +158,7 @@ def accumulate(tensor: Tensor, gradient: Array) -> None:
     with _leaf_lock:
         stored = tensor._grad
         if stored is None:
-            tensor._grad = Tensor(gradient.copy())
+            tensor._grad = Tensor(kernels.copy(gradient))
         else:
             np.add(stored._array, gradient, out=stored._array)
             storage = stored.storage
