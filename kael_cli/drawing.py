@@ -61,7 +61,7 @@ def recorded(instance: Instance, options: GraphOptions) -> Graph:
         raise SpecError("code outside kael records no graph", instance.place)
     evaluated = Evaluated(instance, options.seed or 0)
     try:
-        return graph_of(evaluated.output, {**evaluated.leaves, **evaluated.lets})
+        return graph_of(evaluated.output, evaluated.names)
     except KaelError as error:
         message, _, detail = str(error).partition("\n")
         raise SpecError(message, evaluated.place, detail=detail or None) from error

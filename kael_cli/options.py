@@ -70,8 +70,20 @@ class BackwardOptions(ShowOptions):
     anomaly: Annotated[bool, Flag("--anomaly", help="Stop at a gradient that is NaN.")] = False
 
 
-class TraceOptions(BackwardOptions):
+class TraceOptions(TargetOptions):
     """`kael trace`."""
+
+    format: Annotated[Literal["text", "table", "json"], Flag("--format", help="Output format.")] = (
+        "text"
+    )
+    anomaly: Annotated[bool, Flag("--anomaly", help="Stop at a gradient that is NaN.")] = False
+    values: Annotated[bool, Flag("--values", help="Show the gradients themselves.")] = False
+    only: Annotated[
+        str | None, Flag("--only", metavar="NODE", help="Only nodes of this name, or a glob.")
+    ] = None
+    top: Annotated[
+        int | None, Flag("--top", metavar="N", min=1, help="Only the N largest by norm.")
+    ] = None
 
 
 class GraphOptions(ShowOptions):

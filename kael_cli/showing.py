@@ -14,16 +14,17 @@ from kael.specs.runner import AnomalyError
 from kael.specs.targets import Selection
 from kael_cli.exits import CommandError, Exit
 from kael_cli.loading import default_dtype, load, located
-from kael_cli.options import ShowOptions
+from kael_cli.options import ShowOptions, TraceOptions
 from kael_cli.output import Output
 
 Row = dict[str, Any]
+Shown = ShowOptions | TraceOptions
 Text = Callable[[Instance, Output], None]
 Admit = Callable[[Selection, str], None]
 
 
 def show(
-    options: ShowOptions, text: Text, row: Callable[[Instance], Row], admit: Admit | None = None
+    options: Shown, text: Text, row: Callable[[Instance], Row], admit: Admit | None = None
 ) -> int:
     """Show every target: as text as soon as it is known, or as one JSON document.
 

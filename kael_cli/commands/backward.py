@@ -5,16 +5,18 @@ from typing import Any
 import numpy as np
 
 from kael.engine.hooks import anomaly_enabled
+from kael.inspect.numbers import array_text
 from kael.specs.model import Instance
 from kael.specs.runner import Evaluated
-from kael.specs.runner import run as run_instance
 from kael.tensors import Tensor
-from kael_cli.numerals import shown
 from kael_cli.options import BackwardOptions
 from kael_cli.output import Output
 from kael_cli.showing import show
 
 OPTIONS = BackwardOptions
+
+WRITTEN_OUT = 64
+"""How many elements are written out; a larger array is summarised unless -v asks for all."""
 
 
 def run(options: BackwardOptions) -> int:
@@ -22,14 +24,22 @@ def run(options: BackwardOptions) -> int:
     anomaly = options.anomaly or anomaly_enabled()
 
     def evaluate(instance: Instance) -> Evaluated:
-        return run_instance(instance, seed=options.seed or 0, anomaly=anomaly)
+        recorder = None
+        if anomaly:
+            from kael.inspect.recorder import Recorder
+            from kael.specs.expression import current_span
+
+            recorder = Recorder(current_span)
+        evaluated = Evaluated(instance, options.seed or 0, recorder)
+        evaluated.backward(anomaly=anomaly)
+        return evaluated
 
     def text(instance: Instance, output: Output) -> None:
         evaluated = evaluate(instance)
         output.write(_table(evaluated, full=options.verbose))
         note = _not_finite(evaluated)
         if note:
-            output.note(f"{instance.title}: {note}")
+            output.note(f"{instance.title}: {note}; `kael anomaly` finds where it comes from")
 
     def row(instance: Instance) -> dict[str, Any]:
         evaluated = evaluate(instance)
@@ -50,10 +60,18 @@ def _table(evaluated: Evaluated, *, full: bool) -> str:
     second = max(len(shape) for _, shape, _ in facts)
     text = ""
     for name, shape, tensor in facts:
-        start = f"{name:<{first}}  {shape:<{second}}  "
-        values = "none" if tensor is None else shown(tensor.numpy(), indent=len(start), full=full)
-        text += f"{start}{values}\n"
+        values = "none" if tensor is None else _values(tensor, full=full)
+        text += f"{name:<{first}}  {shape:<{second}}  {values}\n"
     return text
+
+
+def _values(tensor: Tensor, *, full: bool) -> str:
+    array = tensor.numpy()
+    text = array_text(array, most=array.size if full else WRITTEN_OUT)
+    # the shape has a column of its own
+    return text.removeprefix(f"shape={list(array.shape)} ").removesuffix(
+        f", shape={list(array.shape)}"
+    )
 
 
 def _shape(tensor: Tensor) -> str:
@@ -62,16 +80,13 @@ def _shape(tensor: Tensor) -> str:
 
 
 def _not_finite(evaluated: Evaluated) -> str:
-    """Say where NaN or an infinity is; `kael anomaly` says where it comes from."""
-    where = [
-        name
-        for name, tensor in (
-            ("the value", evaluated.output),
-            *((f"the gradient of {n}", leaf.grad) for n, leaf in evaluated.leaves.items()),
-        )
-        if tensor is not None and not np.isfinite(tensor.numpy()).all()
-    ]
-    return f"{' and '.join(where)} is not finite" if where else ""
+    """Say where NaN or an infinity is."""
+    tensors = {"the value": evaluated.output}
+    for name, leaf in evaluated.leaves.items():
+        if leaf.grad is not None:
+            tensors[f"the gradient of {name}"] = leaf.grad
+    where = [name for name, tensor in tensors.items() if not np.isfinite(tensor.numpy()).all()]
+    return f"{' and '.join(where)} {'is' if len(where) == 1 else 'are'} not finite" if where else ""
 
 
 def _array(tensor: Tensor) -> dict[str, Any]:

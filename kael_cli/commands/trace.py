@@ -5,8 +5,7 @@ from typing import Any
 
 from kael.engine.hooks import Trace, anomaly_enabled
 from kael.specs.model import Instance
-from kael.specs.runner import Steps
-from kael.specs.runner import run as run_instance
+from kael.specs.runner import Evaluated
 from kael_cli.options import TraceOptions
 from kael_cli.output import Output
 from kael_cli.showing import show
@@ -16,34 +15,53 @@ OPTIONS = TraceOptions
 
 def run(options: TraceOptions) -> int:
     """Print the trace of each target."""
-    settings: Any = {
-        "seed": options.seed or 0,
-        "anomaly": options.anomaly or anomaly_enabled(),
-    }
+    anomaly = options.anomaly or anomaly_enabled()
+    plain = options.format == "text" and not (options.values or options.only or options.top)
+
+    def walked(instance: Instance) -> list[Any]:
+        from kael.inspect.trace import Tracer, selected
+
+        evaluated = _recorded(instance, options)
+        tracer = Tracer(evaluated.names, evaluated.recorder)
+        evaluated.backward(tracer, anomaly=anomaly)
+        return selected(tracer.rows, options.only, options.top)
 
     def text(instance: Instance, output: Output) -> None:
+        if not plain:
+            output.write(_rendered(walked(instance), options))
+            return
+        evaluated = _recorded(instance, options) if anomaly else Evaluated(instance, _seed(options))
         lines = StringIO()
         try:
-            run_instance(instance, watch=Trace(lines), **settings)
+            evaluated.backward(Trace(lines), anomaly=anomaly)
         finally:
             # what was walked before an anomaly leads to it
             output.write(lines.getvalue())
 
     def row(instance: Instance) -> dict[str, Any]:
-        steps = Steps()
-        evaluated = run_instance(instance, watch=steps, **settings)
-        return {
-            "steps": [
-                {
-                    "step": number,
-                    "node": step.node,
-                    "name": step.name,
-                    "shape": step.shape,
-                    "norm": step.norm,
-                    "expr": step.expr,
-                }
-                for number, step in enumerate(steps.named(evaluated), 1)
-            ]
-        }
+        from kael.inspect.trace import records
+
+        return {"steps": records(walked(instance), values=options.values)}
 
     return show(options, text, row)
+
+
+def _recorded(instance: Instance, options: TraceOptions) -> Evaluated:
+    from kael.inspect.recorder import Recorder
+    from kael.specs.expression import current_span
+
+    return Evaluated(instance, _seed(options), Recorder(current_span))
+
+
+def _rendered(rows: list[Any], options: TraceOptions) -> str:
+    from kael.inspect.trace import lines, table
+
+    if options.format == "table":
+        shown = table(rows, values=options.values)
+    else:
+        shown = lines(rows, values=options.values)
+    return "".join(f"{line}\n" for line in shown)
+
+
+def _seed(options: TraceOptions) -> int:
+    return options.seed or 0
