@@ -56,7 +56,15 @@ class GraphNode:
     @property
     def label(self) -> str:
         """What a drawing shows: the name, the title, and how often it is repeated."""
-        text = self.name if self.title is None else f"{self.name} ({self.title})"
+        return self.repeated(self.name if self.title is None else f"{self.name} ({self.title})")
+
+    @property
+    def untitled(self) -> str:
+        """The label without the title."""
+        return self.repeated(self.name)
+
+    def repeated(self, text: str) -> str:
+        """Return a text with how often the node is repeated."""
         repeats = len(self.nodes)
         return text if repeats == 1 or self.kind == "folded" else f"{text} x {repeats}"
 

@@ -97,7 +97,7 @@ class Step:
 
     def parameter(self, index: int) -> str:
         """Return the name of the parameter that operand `index` was given for."""
-        names = getattr(self.op, "inputs", ())
+        names: tuple[str, ...] = getattr(self.op, "inputs", ())
         if getattr(self.op, "variadic", False):
             return f"{names[0]}[{index}]"
         return names[index] if index < len(names) else f"input {index}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,19 +23,30 @@ def graph_tree(
     *,
     max_nodes: int | None = None,
     gradient_shapes: bool = False,
+    titles: bool = False,
 ) -> str:
     """Return the graph recorded below `tensor` as a text tree.
+
+    Leaves are named, and so is a `let` value that is used more than once; `titles` names every
+    `let` value, `gradient_shapes` writes the shape that each node receives.
 
     Raises `KaelError` for a tensor that has no graph.
     """
     graph = graph_of(tensor, names)
-    return tree_text(graph, max_nodes=max_nodes, gradient_shapes=gradient_shapes)
+    return tree_text(graph, max_nodes=max_nodes, gradient_shapes=gradient_shapes, titles=titles)
 
 
-def tree_text(graph: Graph, *, max_nodes: int | None = None, gradient_shapes: bool = False) -> str:
+def tree_text(
+    graph: Graph,
+    *,
+    max_nodes: int | None = None,
+    gradient_shapes: bool = False,
+    titles: bool = False,
+) -> str:
     """Return a graph as a text tree, each node's children in the order of its inputs."""
     graph = fold(graph, MOST_NODES if max_nodes is None else max_nodes)
     outgoing = graph.outgoing()
+    uses = Counter(edge.target for edge in graph.edges)
     lines: list[str] = []
     seen: set[GraphNode] = set()
     # Each entry: the node, its edge, the text before its branch, and whether it is the last child.
@@ -44,7 +56,8 @@ def tree_text(graph: Graph, *, max_nodes: int | None = None, gradient_shapes: bo
     while pending:
         node, edge, indent, last = pending.pop()
         branch = "" if edge is None else "└── " if last else "├── "
-        label = " ".join(node.label.split())
+        named = titles or node.kind == "leaf" or uses[node] > 1
+        label = " ".join((node.label if named else node.untitled).split())
         if gradient_shapes and edge is not None:
             label += f" {shapes.text(edge.shape)}"
         again = node in seen
