@@ -19,7 +19,7 @@ the registry test compares it with the formula.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -211,8 +211,11 @@ class Operation:
             arguments = self.prepare(inputs, arguments)
         return inputs, arguments
 
-    def operands(self, values: list[Any], promoting: Iterable[int]) -> tuple[Tensor, ...]:
-        """Return every operand as a tensor; Python numbers take the dtype of those beside them."""
+    def operands(self, values: list[Any], promoting: Collection[int]) -> tuple[Tensor, ...]:
+        """Return every operand as a tensor; Python numbers take the dtype of those beside them.
+
+        Only operands that promote do: a condition or an index beside a float stays what it is.
+        """
         strong = None
         for index in promoting:
             value = values[index]
@@ -220,7 +223,10 @@ class Operation:
                 dtype = (value if isinstance(value, Tensor) else self._tensor(value)).dtype
                 strong = dtype if strong is None else dtypes.promote(strong, dtype)
         return tuple(
-            value if isinstance(value, Tensor) else self._tensor(value, strong) for value in values
+            value
+            if isinstance(value, Tensor)
+            else self._tensor(value, strong if index in promoting else None)
+            for index, value in enumerate(values)
         )
 
     def _tensor(self, value: Any, beside: dtypes.DType | None = None) -> Tensor:

@@ -35,11 +35,12 @@ def _reduce(losses: Array, reduction: str) -> Array:
 
 
 def _each(g: Array, reduction: str, *operands: Array) -> Array:
-    """The upstream gradient of each element."""
-    if reduction != "mean":
-        return g
-    count = math.prod(np.broadcast_shapes(*(operand.shape for operand in operands)))
-    return np.asarray(g / count if count else g)
+    """The upstream gradient of each element, in the shape of the elementwise loss."""
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    count = math.prod(shape) if reduction == "mean" else 1
+    if reduction == "batchmean":
+        count = shape[0] if shape else 1
+    return np.broadcast_to(g / count if count > 1 else g, shape)
 
 
 def _alike(g: Array, *operands: Array) -> tuple[Array, ...]:
@@ -217,24 +218,17 @@ def _kl(input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     return _reduce(each, reduction)
 
 
-def _kl_upstream(g: Array, reduction: str, input: Array, target: Array) -> Array:
-    if reduction != "batchmean":
-        return _each(g, reduction, input, target)
-    shape = np.broadcast_shapes(input.shape, target.shape)
-    return np.asarray(g / (shape[0] or 1 if shape else 1))
-
-
 def _kl_input(g: Array, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     input, target = _alike(g, input, target)
     probability = np.exp(target) if log_target else target
-    return np.asarray(_kl_upstream(g, reduction, input, target) * -probability)
+    return np.asarray(_each(g, reduction, input, target) * -probability)
 
 
 def _kl_target(g: Array, input: Array, target: Array, reduction: str, log_target: bool) -> Array:
     input, target = _alike(g, input, target)
     logs = target if log_target else np.log(target)
     slope = (np.exp(target) if log_target else 1) * (logs - input + 1)
-    return np.asarray(_kl_upstream(g, reduction, input, target) * slope)
+    return np.asarray(_each(g, reduction, input, target) * slope)
 
 
 def _classes(inputs: tuple[Tensor, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -328,7 +322,8 @@ def _nll_weight(
 
 def _nll_samples(rng: np.random.Generator) -> Iterator[Sample]:
     for arguments in _settings({"ignore_index": 1}):
-        for shape in ((4,), (3, 4), (2, 3, 2), (0, 3)):
+        empty = () if arguments.get("reduction", "mean") == "mean" else ((0, 3),)
+        for shape in ((4,), (3, 4), (2, 3, 2), *empty):
             classes = shape[min(1, len(shape) - 1)]
             without = shape[:1] + shape[2:] if len(shape) > 1 else ()
             target = np.asarray(rng.integers(0, classes, without))
