@@ -109,13 +109,13 @@ softmax = two_tiers(rows.softmax, entries=1 << 17)
 softmax_backward = two_tiers(
     rows.softmax_backward, entries=1 << 17, entries_float32=1 << 20, sized_by=1
 )
-log_softmax = two_tiers(rows.log_softmax, entries=1 << 17, entries_float32=1 << 21)
+log_softmax = two_tiers(rows.log_softmax, entries=1 << 17, entries_float32=1 << 19)
 log_softmax_backward = two_tiers(
     rows.log_softmax_backward, entries=1 << 17, entries_float32=1 << 21, sized_by=1
 )
-logsumexp = two_tiers(rows.logsumexp, entries=1 << 18, entries_float32=1 << 21)
+logsumexp = two_tiers(rows.logsumexp, entries=1 << 17, entries_float32=1 << 21)
 logsumexp_backward = two_tiers(rows.logsumexp_backward, entries=1 << 17, sized_by=1)
-cross_entropy = two_tiers(rows.cross_entropy, entries=1 << 18, entries_float32=1 << 21)
+cross_entropy = two_tiers(rows.cross_entropy, entries=1 << 17, entries_float32=1 << 21)
 cross_entropy_backward = two_tiers(rows.cross_entropy_backward, entries=1 << 17, sized_by=1)
 standardize = two_tiers(rows.standardize, entries=1 << 17, entries_float32=1 << 20)
 standardize_backward = two_tiers(rows.standardize_backward, entries=1 << 17, sized_by=1)
