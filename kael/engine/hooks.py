@@ -15,6 +15,7 @@ import numpy as np
 from kael.engine import sources
 from kael.engine.node import Gradients, Node
 from kael.errors import KaelError, KaelTypeError
+from kael.kernels import trace_norm
 
 Array = np.ndarray[Any, Any]
 
@@ -29,19 +30,6 @@ class Watch(Protocol):
         """Called with what the node returned, before it is checked and passed on."""
 
 
-def norm(array: Array) -> float:
-    """Return the L2 norm, safe against overflow and underflow of the squares."""
-    flat = array.ravel().astype(np.float64, copy=False)
-    plain = float(np.sqrt(flat.dot(flat)))
-    if 1e-140 < plain < 1e140 or flat.size == 0:
-        return plain
-    largest = float(np.max(np.abs(flat)))
-    if largest == 0.0 or not np.isfinite(largest):
-        return largest
-    scaled = flat / largest
-    return largest * float(np.sqrt(scaled.dot(scaled)))
-
-
 def trace_line(node: Node, upstream: Array) -> str:
     """Return the line of one node: name, shape and norm of the incoming gradient.
 
@@ -49,7 +37,7 @@ def trace_line(node: Node, upstream: Array) -> str:
     """
     parts = node.arrived(upstream)
     shapes = ",".join(f"[{', '.join(map(str, part.shape))}]" for part in parts)
-    total = norm(parts[0]) if len(parts) == 1 else norm(np.array([norm(p) for p in parts]))
+    total = trace_norm(parts[0]) if len(parts) == 1 else trace_norm(np.array([trace_norm(part) for part in parts]))
     return f"backward {node.name} shape={shapes} norm={total:g}"
 
 
