@@ -56,14 +56,18 @@ def summarize(
     off = np.abs(compared.analytic - compared.numeric)[finite]
     size = np.maximum(np.abs(compared.analytic), np.abs(compared.numeric))[finite]
     # A difference between the slopes of a kink is no error.
-    kinks = [_at_kink(compared, i) and compared.status[i] == "passed" for i in range(len(finite))]
-    counted = ~np.asarray(kinks, dtype=np.bool_)[finite]
+    counted = finite[finite]
+    if compared.verdicts:
+        passed = compared.status == "passed"
+        kinks = [passed[i] and _at_kink(compared, i) for i in np.flatnonzero(finite).tolist()]
+        counted = ~np.asarray(kinks, dtype=np.bool_)
+    check.max_abs_error = compared.excess
     if counted.any():
-        check.max_abs_error = float(off[counted].max())
+        check.max_abs_error = max(compared.excess, float(off[counted].max()))
         ratio = np.divide(off, size, out=np.zeros_like(off), where=size > 0)
         check.max_rel_error = float(ratio[counted].max())
     findings = []
-    statuses: tuple[Status, ...] = ("failed", "inconclusive")
+    statuses: tuple[Status, ...] = ("failed", "inconclusive") if compared.verdicts else ()
     for status in statuses:
         at = np.flatnonzero(compared.status == status)
         if not len(at):
@@ -93,6 +97,22 @@ def summarize(
         elif verdict is not None and verdict.note:
             index = list(_unravel(int(compared.entries[at[0]]), shape))
             notes.append(f"element {index}: {verdict.note}")
+    if compared.doubt is not None:
+        notes.append(compared.doubt)
+        if check.status == "passed":
+            check.status = "inconclusive"
+            sentence = f"the gradient of {name} cannot be verified: {compared.doubt}"
+            findings.append(
+                Finding(
+                    kind,
+                    "inconclusive",
+                    sentence,
+                    name,
+                    subject.positions[which],
+                    shape,
+                    reason="noise",
+                )
+            )
     hidden = sum(v.unverified and v.status == "passed" for v in compared.verdicts.values())
     if hidden:
         some = "" if hidden == len(compared.entries) else f" ({hidden} of {len(compared.entries)})"

@@ -1,7 +1,8 @@
 """Many entries at once: random directions first, then halving to find the wrong ones.
 
 Along a direction u of random signs every entry takes part with full weight, so one wrong entry
-shows itself in each direction unless another cancels it by chance. The tolerance is the numeric
+shows itself in each direction unless another cancels it by chance; a first direction of random
+lengths as well leaves no chance to that. The tolerance is the numeric
 side's own error for that very sum, on the scale of the root of the sum of squared terms, never a
 share of the sum: that is what lets one entry in a million be seen. What differs is halved with
 the same signs until single entries are left; those are judged one by one by `entries`.
@@ -9,7 +10,7 @@ the same signs until single entries are left; those are judged one by one by `en
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -49,18 +50,38 @@ class Directed:
     between: bool = False
     vague: bool = False
     excess: float = 0.0
+    differs: bool = False
+
+    def saw(self, allowed: Floats, off: Floats) -> None:
+        """Keep the bluntest look and the largest difference of the directions that agreed."""
+        self.sharpness = max(self.sharpness, float(allowed.max()))
+        self.excess = max(self.excess, float(off.max()))
 
 
 class Walker:
-    """Walks one input along signed directions and compares with what the gradient predicts."""
+    """Walks some inputs along signed directions and compares with what the gradient predicts.
 
-    def __init__(self, subject: Subject, which: int, analytic: Floats, heads: Heads) -> None:
-        self.subject, self.which, self.heads = subject, which, heads
+    The inputs are one long line of entries, one input behind the other; `analytic` has a row an
+    entry and a column a head.
+    """
+
+    def __init__(
+        self, subject: Subject, inputs: Sequence[int], analytic: Floats, heads: Heads
+    ) -> None:
+        self.subject, self.heads = subject, heads
         self.analytic = analytic
-        self.flat = subject.flat(which)
-        self.x = np.array(self.flat, dtype=np.float64)
+        self.flats = [subject.flat(which) for which in inputs]
+        sizes = [subject.arrays[which].size for which in inputs]
+        self.bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        self.x = np.concatenate([np.array(flat, dtype=np.float64) for flat in self.flats])
+        self.work = self.x.copy()
         self.scale = np.maximum(1.0, np.abs(self.x))
         self.floor = _FLOOR_FLOAT32 if subject.float32 else _FLOOR
+
+    def load(self, values: Floats) -> None:
+        """Put a line of values into the inputs' own storage."""
+        for flat, start, end in zip(self.flats, self.bounds, self.bounds[1:], strict=False):
+            flat[:] = values[start:end]
 
     def relative_steps(self) -> None:
         """Step by a share of each entry, which stays inside of a domain that ends at 0."""
@@ -80,11 +101,12 @@ class Walker:
     def _one_way(self, entries: Array, signs: Floats, step: float) -> tuple[Floats, Floats]:
         x = self.x[entries]
         moved = x + step * signs * self.scale[entries]
-        self.flat[entries] = moved
+        self.work[entries] = moved
         try:
+            self.load(self.work)
             row = self.subject.evaluate()
         finally:
-            self.flat[entries] = x
+            self.work[entries] = x
         change, noise = self.heads.changes(row[None, :])
         predicted = (moved - x) @ self.analytic[entries]
         rounding = np.finfo(np.float64).eps * np.abs(predicted)
@@ -110,47 +132,84 @@ class Walker:
 
 def search(
     subject: Subject,
-    which: int,
+    inputs: Sequence[int],
     analytic: Floats,
     heads: Heads,
     rng: np.random.Generator,
     budget: int = MOST_EVALUATIONS,
+    agreed_only: bool = False,
 ) -> Directed:
-    """Look along random directions for entries whose analytic derivative is not the slope."""
-    walker = Walker(subject, which, analytic, heads)
-    found = Directed()
-    limit = subject.evaluations + budget
-    everything = np.flatnonzero(np.isfinite(analytic).all(axis=1))
-    found.suspects += np.flatnonzero(~np.isfinite(analytic).all(axis=1))[:MOST_SUSPECTS].tolist()
-    for entries in _by_size(walker, everything):
-        left = entries
-        clean = vanished = 0
-        while clean < DIRECTIONS:
-            if not len(left):
+    """Look along random directions for entries whose analytic derivative is not the slope.
+
+    With `agreed_only` the first direction that differs ends it, before anything is halved.
+    """
+    walker = Walker(subject, inputs, analytic, heads)
+    try:
+        return _Search(walker, rng, subject.evaluations + budget, agreed_only).run()
+    finally:
+        walker.load(walker.x)
+
+
+class _Search:
+    """One search while it runs."""
+
+    def __init__(
+        self, walker: Walker, rng: np.random.Generator, limit: int, agreed_only: bool
+    ) -> None:
+        self.walker, self.rng, self.limit, self.agreed_only = walker, rng, limit, agreed_only
+        self.found = Directed()
+
+    def run(self) -> Directed:
+        """Directions over groups of entries of like size, until nothing differs."""
+        finite = np.isfinite(self.walker.analytic).all(axis=1)
+        if not finite.all():
+            self.found.differs = True
+            self.found.suspects += np.flatnonzero(~finite)[:MOST_SUSPECTS].tolist()
+        for entries in _by_size(self.walker, np.flatnonzero(finite)):
+            self.group(entries)
+            if self.found.unresolved or (self.agreed_only and self.found.differs):
                 break
-            signs = rng.choice((-1.0, 1.0), size=len(left))
-            if clean == DIRECTIONS - 1:
-                # Ties and sums show themselves most when all entries move one way.
-                signs = np.abs(signs)
+        return self.found
+
+    def group(self, left: Array) -> None:
+        """Directions over one group: each that differs is halved, and what it led to set apart."""
+        found, clean, vanished = self.found, 0, 0
+        drift: Floats | None = None
+        while clean < DIRECTIONS and len(left):
+            signs = self.signs(clean, len(left))
             found.directions += 1
-            if _agrees(walker, left, signs, found):
+            agrees, drift = _agrees(self.walker, left, signs, found, drift)
+            if agrees:
                 clean += 1
                 continue
-            suspects = _halve(walker, left, signs, limit, found)
+            found.differs = True
+            if self.agreed_only:
+                return
+            drift = None
+            suspects = _halve(self.walker, left, signs, self.limit, found)
             found.suspects += suspects
             if found.unresolved:
-                break
-            if not suspects:
-                # Gone under other steps: look again with those, and say so if it comes back.
-                vanished += 1
-                if vanished > 2:
-                    found.vague = True
-                    break
+                return
+            # Gone under other steps: look again with those, and say so if it comes back.
+            vanished += not suspects
+            if vanished > 2:
+                found.vague = True
+                return
             left = np.setdiff1d(left, suspects, assume_unique=True)
             clean = 0
-        if found.unresolved:
-            break
-    return found
+
+    def signs(self, number: int, size: int) -> Floats:
+        """Random lengths and signs, then plain signs, then one way for all.
+
+        Random lengths let no two wrong entries cancel; ties and sums show themselves most when
+        all entries move one way.
+        """
+        if number == DIRECTIONS - 1:
+            return np.ones(size)
+        signs: Floats = self.rng.integers(0, 2, size) * 2.0 - 1.0
+        if number == 0:
+            signs *= self.rng.uniform(0.5, 1.0, size)
+        return signs
 
 
 def _by_size(walker: Walker, entries: Array) -> Iterator[Array]:
@@ -166,29 +225,47 @@ def _by_size(walker: Walker, entries: Array) -> Iterator[Array]:
         yield group
 
 
-def _agrees(walker: Walker, entries: Array, signs: Floats, found: Directed) -> bool:
-    """Whether the gradient is the slope along one direction, but for the numeric side's error."""
-    ladders = walker.climb(entries, signs, _FIRST)
+def _agrees(
+    walker: Walker, entries: Array, signs: Floats, found: Directed, drift: Floats | None
+) -> tuple[bool, Floats | None]:
+    """Whether the gradient is the slope along one direction, but for the numeric side's error.
+
+    `drift` is how much the rate at the last of the first steps was off for a direction before;
+    where it is known, that step alone is tried first.
+    """
     norm = walker.norm(entries)
+    quick = None
+    if drift is not None:
+        right, left, noise = walker.excess(entries, signs, _FIRST[-1])
+        off = np.abs(right + left) / (2 * _FIRST[-1])
+        quick = SURE * (drift + 2 * noise / _FIRST[-1]) + walker.floor * norm
+        if (off <= quick).all():
+            found.saw(quick, off)
+            return True, drift
+    ladders = walker.climb(entries, signs, _FIRST)
     wanted = np.maximum(walker.floor * norm, 1e-5 * norm / np.sqrt(len(entries)))
     for more in (None, _MORE):
         if more is not None:
             ladders = walker.climb(entries, signs, more, ladders)
         if not all(ladder.right.keys() & ladder.left.keys() for ladder in ladders):
             continue
-        estimates = [slope(ladder.central(), 2, ladder.noise) for ladder in ladders]
+        centrals = [ladder.central() for ladder in ladders]
+        estimates = [
+            slope(central, 2, ladder.noise)
+            for central, ladder in zip(centrals, ladders, strict=True)
+        ]
         values = np.array([abs(e.value) for e in estimates])
-        allowed = np.maximum([SURE * e.error for e in estimates], walker.floor * norm)
+        errors = np.array([e.error for e in estimates])
+        allowed = np.maximum(SURE * errors, walker.floor * norm)
+        fits = bool((values <= allowed).all())
+        if fits and not norm.any() and not values.any():
+            return True, None
         dull = more is None and bool((allowed > SURE * wanted + 1e-300).any())
-        exact = bool((values == 0).all()) and not norm.any()
-        if exact or (not dull and bool((values <= allowed).all())):
-            if not exact:
-                found.sharpness = max(found.sharpness, float(allowed.max()))
-            return True
-        if more is not None and bool((values <= allowed).all()):
-            found.sharpness = max(found.sharpness, float(allowed.max()))
-            return True
-    return False
+        if fits and not dull:
+            found.saw(allowed, values)
+            last = np.array([central[-1][1] / central[-1][0] for central in centrals])
+            return True, np.abs(last - [e.value for e in estimates]) + errors
+    return False, None
 
 
 def _halve(walker: Walker, entries: Array, signs: Floats, limit: int, found: Directed) -> list[int]:
@@ -209,7 +286,6 @@ def _halve(walker: Walker, entries: Array, signs: Floats, limit: int, found: Dir
             continue
         if len(suspects) > MOST_SUSPECTS or walker.subject.evaluations > limit:
             found.unresolved = True
-            found.excess = float(np.nanmax(np.abs(total)))
             # One way for all is the sharpest: each entry adds its own share to the sum.
             found.between = all(_between(walker, entries, u) for u in (signs, np.abs(signs)))
             break

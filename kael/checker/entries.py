@@ -75,6 +75,12 @@ class Compared:
     verdicts: dict[tuple[int, int], Verdict]
     covered: int | None = None
     """How many entries took part, where directions looked at more than are listed here."""
+    excess: float = 0.0
+    """The largest difference along a direction that agreed."""
+    how: str | None = None
+    """How the whole was looked at, where not entry by entry."""
+    doubt: str | None = None
+    """Why the whole cannot be told although each entry listed was judged."""
 
     @property
     def wrong(self) -> Array:
@@ -136,8 +142,11 @@ def compare_entries(
             errors[block] = 2 * noise / width
             gaps[block] = np.abs(right / up - left / down)
         settled, hidden = _settle(analytic, numbers, errors, gaps, tolerance)
-    status = np.where(settled, "passed", "inconclusive").astype(object)
+    status = np.full((count, columns), "passed", dtype=object)
     verdicts: dict[tuple[int, int], Verdict] = {}
+    if settled.all():
+        return _compared(entries, analytic, numbers, errors, status, verdicts)
+    status[~settled] = "inconclusive"
     open_rows = _worth_looking(analytic, numbers, settled, hidden)
     for row, column in zip(*np.nonzero(hidden), strict=True):
         if row not in open_rows:
@@ -156,8 +165,20 @@ def compare_entries(
         errors[row, column] = verdict.error
         verdicts[row, column] = verdict
     _judge_rest(status, analytic, numbers, errors, settled, tolerance, verdicts)
+    return _compared(entries, analytic, numbers, errors, status, verdicts)
+
+
+def _compared(
+    entries: Array,
+    analytic: Floats,
+    numbers: Floats,
+    errors: Floats,
+    status: Array,
+    verdicts: dict[tuple[int, int], Verdict],
+) -> Compared:
+    count, columns = status.shape
     return Compared(
-        np.repeat(entries, columns),
+        entries if columns == 1 else np.repeat(entries, columns),
         np.tile(np.arange(columns), count),
         analytic.reshape(-1),
         numbers.reshape(-1),

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,9 @@ from kael.engine.grad_mode import enable_grad, no_grad, observing
 from kael.errors import KaelError, KaelValueError
 from kael.tensors import Tensor
 
-# Up to here every entry has its own differences; above, random directions look at all at once.
-ENTRIES_ONE_BY_ONE = 160
-ENTRIES_IN_ROWS = 512
+# Up to here, all inputs together, every entry has its own differences; above, random directions
+# look at all of them at once.
+ENTRIES_ONE_BY_ONE = 48
 
 SAMPLED = 12
 
@@ -217,9 +218,14 @@ class _Session:
                     Check("numeric", name, "inconclusive", note=NOT_DETERMINISTIC)
                 )
             return
-        for which, array in enumerate(subject.arrays):
-            if array.size:
-                self._input(which)
+        filled = [which for which, array in enumerate(subject.arrays) if array.size]
+        heads = Heads(ex.weights[:, None], ex.value)
+        analytic = [ex.gradients[which].reshape(-1, 1) for which in filled]
+        if self._by_directions(sum(len(rows) for rows in analytic)):
+            self._directed("numeric", filled, analytic, heads)
+        else:
+            for which in filled:
+                self._input(which, heads)
         self._behind_reduction()
 
     def _probe(self) -> Probe:
@@ -233,36 +239,20 @@ class _Session:
                     self.rows = batch.probe_rows(self.subject, self.replay, single)
         return self.rows or single
 
-    def _input(self, which: int) -> None:
-        mode, subject = self.options.mode, self.subject
-        notes: list[str] = []
-        if subject.float32:
-            notes.append("float32, checked against float64 differences of the same formula")
-        if mode == "complex":
-            heads = Heads(self.ex.weights[:, None], self.ex.value)
-            compared = self._complex(which, self.ex.gradients[which], heads)
-        elif mode == "full":
-            compared = self._entries(
-                which, self._jacobian(which), Heads(None, self.ex.value), notes
-            )
-        else:
-            compared = self._projected(which, notes)
-        self._add("numeric", which, compared, notes, with_outputs=mode == "full")
-
-    def _projected(self, which: int, notes: list[str]) -> Compared:
-        heads = Heads(self.ex.weights[:, None], self.ex.value)
-        analytic = self.ex.gradients[which].reshape(-1, 1)
-        return self._compared(which, analytic, heads, notes)
-
-    def _compared(self, which: int, analytic: Floats, heads: Heads, notes: list[str]) -> Compared:
+    def _by_directions(self, size: int) -> bool:
         mode = self.options.mode
-        probe = self._probe()
-        in_rows = self.replay is not None and self.rows is not None
-        several = ENTRIES_IN_ROWS if in_rows else ENTRIES_ONE_BY_ONE
-        size = len(analytic)
-        if mode == "fast" or (mode == "projection" and size > several):
-            return self._directed(which, analytic, heads, probe, notes)
-        return self._entries(which, analytic, heads, notes)
+        return mode == "fast" or (mode == "projection" and size > ENTRIES_ONE_BY_ONE)
+
+    def _input(self, which: int, heads: Heads) -> None:
+        notes: list[str] = []
+        if self.options.mode == "complex":
+            compared = self._complex(which, self.ex.gradients[which], heads)
+        elif self.options.mode == "full":
+            whole = Heads(None, self.ex.value)
+            compared = self._entries(which, self._jacobian(which), whole, notes)
+        else:
+            compared = self._entries(which, self.ex.gradients[which].reshape(-1, 1), heads, notes)
+        self._add("numeric", which, compared, notes, with_outputs=self.options.mode == "full")
 
     def _entries(self, which: int, analytic: Floats, heads: Heads, notes: list[str]) -> Compared:
         entries = self._within_budget(which, len(analytic), notes)
@@ -296,27 +286,68 @@ class _Session:
         return np.sort(rng.choice(size, most, replace=False))
 
     def _directed(
-        self, which: int, analytic: Floats, heads: Heads, probe: Probe, notes: list[str]
-    ) -> Compared:
-        subject, size = self.subject, len(analytic)
-        rng = np.random.default_rng([self.options.seed & 0xFFFFFFFF, which, size])
-        sampled = 0 if self.options.mode == "fast" else min(SAMPLED, size)
-        sample = np.sort(rng.choice(size, sampled, replace=False)) if sampled else np.arange(0)
+        self,
+        kind: Any,
+        inputs: list[int],
+        analytic: list[Floats],
+        heads: Heads,
+        claims: dict[int, Floats] | None = None,
+    ) -> None:
+        """All entries of some inputs at once; those that directions lead to one by one."""
+        subject = self.subject
+        bounds = np.cumsum([0, *(len(rows) for rows in analytic)])
+        size = int(bounds[-1])
+        line = analytic[0] if len(analytic) == 1 else np.concatenate(analytic)
         budget = self.options.max_evaluations
         budget = directions.MOST_EVALUATIONS if budget is None else budget - subject.evaluations
+        widely = False
+        extra = np.arange(0)
         with subject.recording():
-            first = self._judged(which, sample, analytic, heads, probe)
-            widely = sampled > 0 and first.wrong.mean() > 0.3
-            found = directions.Directed(unresolved=True)
-            if not widely:
-                found = directions.search(subject, which, analytic, heads, rng, max(24, budget))
-                extra = np.setdiff1d(found.suspects, sample).astype(np.int64)
-            else:
-                extra = np.setdiff1d(rng.choice(size, min(size, 64), replace=False), sample)
-            more = self._judged(which, extra, analytic, heads, probe)
-            compared = _joined(first, more)
-            compared = self._kinks(which, compared, analytic, heads, notes)
-        return self._sum_up(which, compared, found, size, widely, notes)
+            search = partial(
+                directions.search, subject, inputs, line, heads, budget=max(24, budget)
+            )
+            found = search(self._random(size), agreed_only=True)
+            firsts: list[Compared | None] = [None] * len(inputs)
+            if found.differs:
+                sample = self._random(size, 1).choice(size, min(SAMPLED, size), replace=False)
+                firsts = self._judged_by_input(inputs, bounds, np.sort(sample), analytic, heads)
+                seen = [one.wrong for one in firsts if one is not None]
+                widely = bool(np.concatenate(seen).mean() > 0.3)
+                if widely:
+                    drawn = self._random(size, 2).choice(size, min(64, size), replace=False)
+                else:
+                    found = search(self._random(size))
+                    drawn = np.array(found.suspects, dtype=np.int64)
+                extra = np.setdiff1d(drawn, sample)
+            more = self._judged_by_input(inputs, bounds, extra, analytic, heads)
+            several = len(inputs) > 1
+            for place, which in enumerate(inputs):
+                notes: list[str] = []
+                compared = _joined(firsts[place], more[place])
+                compared = self._kinks(which, compared, analytic[place], heads, notes)
+                self._sum_up(which, compared, found, len(analytic[place]), widely, several, notes)
+                if claims is not None:
+                    self._apply_claim(compared, analytic[place][:, 0], claims[which])
+                self._add(kind, which, compared, notes)
+
+    def _judged_by_input(
+        self,
+        inputs: list[int],
+        bounds: Array,
+        entries: Array,
+        analytic: list[Floats],
+        heads: Heads,
+    ) -> list[Compared | None]:
+        judged: list[Compared | None] = []
+        for place, which in enumerate(inputs):
+            own = entries[(entries >= bounds[place]) & (entries < bounds[place + 1])]
+            own = np.sort(own) - bounds[place]
+            rows = analytic[place]
+            judged.append(self._judged(which, own, rows, heads) if len(own) else None)
+        return judged
+
+    def _random(self, *numbers: int) -> np.random.Generator:
+        return np.random.default_rng([self.options.seed & 0xFFFFFFFF, *numbers])
 
     def _sum_up(
         self,
@@ -325,14 +356,18 @@ class _Session:
         found: directions.Directed,
         size: int,
         widely: bool,
+        several: bool,
         notes: list[str],
-    ) -> Compared:
+    ) -> None:
         """What the directions say of the entries that were not looked at one by one."""
         wrong = int(compared.wrong.sum())
         name = self.subject.names[which]
-        if found.directions:
-            notes.append(
-                f"{found.directions} random directions over all {size} entries; "
+        compared.covered = size
+        compared.excess = found.excess
+        if found.directions and not widely:
+            all_inputs = " of all inputs" if several else ""
+            compared.how = (
+                f"{found.directions} random directions over the entries{all_inputs}; "
                 f"an error above {found.sharpness:.2g} in one entry would have been seen"
             )
             self.report.smallest_error_seen[name] = found.sharpness
@@ -342,23 +377,12 @@ class _Session:
         elif found.unresolved and found.between:
             notes.append("many entries are at kinks; along random directions the slopes enclose")
         elif found.unresolved or found.vague:
-            why = "more differs along random directions than single entries account for"
-            notes.append(why)
-            compared.entries = np.append(compared.entries, 0)
-            compared.heads = np.append(compared.heads, 0)
-            compared.analytic = np.append(compared.analytic, math.nan)
-            compared.numeric = np.append(compared.numeric, math.nan)
-            compared.error = np.append(compared.error, math.inf)
-            compared.status = np.append(compared.status, "inconclusive")
-        compared.covered = size
-        return compared
+            compared.doubt = "more differs along random directions than single entries account for"
 
-    def _judged(
-        self, which: int, entries: Array, analytic: Floats, heads: Heads, probe: Probe
-    ) -> Compared:
+    def _judged(self, which: int, entries: Array, analytic: Floats, heads: Heads) -> Compared:
         return compare_entries(
             self.subject,
-            probe,
+            self._probe(),
             which,
             entries,
             analytic[entries],
@@ -573,36 +597,30 @@ class _Session:
         else:
             upstream = np.asarray(self.upstream, dtype=np.float64).reshape(-1)
         analytic = ex.vjp(upstream)[which].reshape(-1)
-        flat = claimed.reshape(-1)
+        rows = claimed.reshape(-1, 1)
+        heads = Heads(upstream[:, None], ex.value)
+        notes: list[str] = []
+        if not (self.options.numeric and ex.deterministic):
+            compared = _blank(rows[:, 0])
+        elif self.options.mode == "complex":
+            compared = self._complex(which, rows, heads)
+        elif self._by_directions(len(rows)):
+            self._directed("derivative", [which], [rows], heads, {which: analytic})
+            return
+        else:
+            compared = self._entries(which, rows, heads, notes)
+        self._apply_claim(compared, rows[:, 0], analytic)
+        self._add("derivative", which, compared, notes)
+
+    def _apply_claim(self, compared: Compared, claimed: Floats, analytic: Floats) -> None:
+        """Fail entries that differ from the analytic gradient, but for the freedom of a kink."""
         exact = Tolerance(
             CLAIM_ATOL if self.options.atol is None else self.options.atol,
             CLAIM_RTOL if self.options.rtol is None else self.options.rtol,
             False,
         )
-        if subject.float32:
+        if self.subject.float32:
             exact = self.tolerance
-        notes: list[str] = []
-        if self.options.numeric and ex.deterministic:
-            heads = Heads(upstream[:, None], ex.value)
-            compared = self._claim_compared(which, flat[:, None], heads, notes)
-        else:
-            compared = _blank(flat)
-        self._apply_claim(compared, flat, analytic, exact)
-        self._add("derivative", which, compared, notes)
-
-    def _claim_compared(
-        self, which: int, claimed: Floats, heads: Heads, notes: list[str]
-    ) -> Compared:
-        if self.options.mode == "complex":
-            return self._complex(which, claimed, heads)
-        if self.options.mode == "full":
-            return self._entries(which, claimed, heads, notes)
-        return self._compared(which, claimed, heads, notes)
-
-    def _apply_claim(
-        self, compared: Compared, claimed: Floats, analytic: Floats, exact: Tolerance
-    ) -> None:
-        """Fail entries that differ from the analytic gradient, but for the freedom of a kink."""
         at = {int(entry): i for i, entry in enumerate(compared.entries)}
         off = ~(np.abs(claimed - analytic) <= exact.atol + exact.rtol * np.abs(analytic))
         for entry in np.flatnonzero(off):
@@ -634,6 +652,8 @@ class _Session:
         notes: list[str],
         with_outputs: bool = False,
     ) -> None:
+        if self.subject.float32:
+            notes.insert(0, "float32, checked against float64 differences of the same formula")
         check, findings = summarize(self.subject, which, kind, compared, notes, with_outputs)
         ex = self.ex
         if kind == "numeric" and check.status == "passed" and ex.missing[which]:
@@ -645,17 +665,27 @@ class _Session:
             finding.upstream = ex.weights
         if check.note:
             self.report.notes.append(f"{check.input}: {check.note}")
+        if compared.how:
+            check.note = f"{check.note}; {compared.how}" if check.note else compared.how
 
 
-def _joined(first: Compared, more: Compared) -> Compared:
+def _joined(*parts: Compared | None) -> Compared:
+    given = [part for part in parts if part is not None]
+    if len(given) == 1:
+        return given[0]
+    if not given:
+        return _blank(np.zeros(0))
+    verdicts: dict[tuple[int, int], Verdict] = {}
+    for part in given:
+        verdicts.update(part.verdicts)
     return Compared(
-        np.concatenate([first.entries, more.entries]),
-        np.concatenate([first.heads, more.heads]),
-        np.concatenate([first.analytic, more.analytic]),
-        np.concatenate([first.numeric, more.numeric]),
-        np.concatenate([first.error, more.error]),
-        np.concatenate([first.status, more.status]),
-        {**first.verdicts, **more.verdicts},
+        np.concatenate([part.entries for part in given]),
+        np.concatenate([part.heads for part in given]),
+        np.concatenate([part.analytic for part in given]),
+        np.concatenate([part.numeric for part in given]),
+        np.concatenate([part.error for part in given]),
+        np.concatenate([part.status for part in given]),
+        verdicts,
     )
 
 
