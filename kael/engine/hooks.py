@@ -37,7 +37,8 @@ def trace_line(node: Node, upstream: Array) -> str:
     """
     parts = node.arrived(upstream)
     shapes = ",".join(f"[{', '.join(map(str, part.shape))}]" for part in parts)
-    total = trace_norm(parts[0]) if len(parts) == 1 else trace_norm(np.array([trace_norm(part) for part in parts]))
+    norms = [trace_norm(part) for part in parts]
+    total = norms[0] if len(norms) == 1 else trace_norm(np.array(norms))
     return f"backward {node.name} shape={shapes} norm={total:g}"
 
 
