@@ -1,0 +1,349 @@
+"""Checks an instance of a spec: its gradients, the author's claims and expectations, one verdict.
+
+`gradcheck` combines what the checker found with what the spec states, and gives one `Result`. How
+a gradient is verified is the checker's business; how a result looks, that of whoever shows it.
+"""
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kael.checker import Check, GradcheckOptions, Report, check, check_outside
+from kael.checker.model import Status, worst
+from kael.errors import KaelError
+from kael.specs.comparison import compare
+from kael.specs.expression import Expression, current_span
+from kael.specs.inputs import generator
+from kael.specs.model import Expect, Golden, Instance
+from kael.specs.place import Place, SpecError
+from kael.specs.results import Diagnosis, Fault, Result
+from kael.specs.runner import AnomalyError, Evaluated, claims_of
+from kael.tensors import Tensor
+
+STATED = ("numeric", "derivative", "expect")
+"""The kinds of check that hold a gradient against something; the others are its properties."""
+
+NOTHING = "nothing compared: "
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of every spec of a run, over what the spec itself says.
+
+    `checking` are fields of `GradcheckOptions`; `arguments` are the words of the command line
+    that a run which reproduces a failure has to repeat beside target, values and seed.
+    """
+
+    seed: int | None = None
+    samples: int | None = None
+    anomaly: bool = False
+    checking: Mapping[str, Any] = field(default_factory=dict)
+    values: Sequence[tuple[str, str]] = ()
+    arguments: Sequence[str] = ()
+
+
+def gradcheck(instance: Instance, request: Request) -> Result:
+    """Return what checking an instance found; what cannot be evaluated is a result as well."""
+    start = time.perf_counter()
+    result = blank(instance)
+    result.reproduce = reproduce(instance, request)
+    if instance.spec.skip is not None:
+        result.status, result.reason = "skipped", instance.spec.skip
+        return result
+    try:
+        _examine(instance, request, result)
+    except AnomalyError as error:
+        result.status = "failed"
+        result.diagnosis.append(Diagnosis("anomaly", f"{error.message}, at {error.place}"))
+    except SpecError as error:
+        result.status, result.error = "error", fault_of(error)
+    except KaelError as error:
+        result.status, result.error = "error", fault_of(placed(error, instance.place))
+    _expect_failure(instance, result)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def blank(instance: Instance) -> Result:
+    """Return the result of an instance before anything is known of it."""
+    place = instance.place
+    return Result(
+        spec=instance.spec.name,
+        case=instance.case,
+        file=place.file,
+        line=place.line,
+        column=place.column,
+        label=place.label,
+    )
+
+
+def unloadable(error: SpecError) -> Result:
+    """Return the result for what could not even be loaded."""
+    place = error.place
+    result = Result("", None, place.file, place.line, place.column, place.label, "error")
+    result.error = fault_of(error)
+    return result
+
+
+def placed(error: KaelError, place: Place) -> SpecError:
+    """Return the error with a place, its further lines as details."""
+    if isinstance(error, SpecError):
+        return error
+    message, _, detail = str(error).partition("\n")
+    return SpecError(message, place, detail=detail or None)
+
+
+def fault_of(error: SpecError) -> Fault:
+    """Return an error as data."""
+    place = error.place
+    return Fault(error.message, place.file, place.line, place.column, str(error))
+
+
+def options_of(instance: Instance, request: Request) -> GradcheckOptions:
+    """Return how an instance is checked: the mode's defaults, the spec's words, the request's."""
+    stated = {k: v for k, v in instance.spec.gradcheck.items() if k != "samples"}
+    if "inputs" in stated:
+        stated["inputs"] = tuple(stated["inputs"])
+    fields = {**stated, **request.checking}
+    if request.seed is not None:
+        fields["seed"] = request.seed
+    # An expression runs the same operations wherever its inputs are; a Python function may not.
+    fields["replayable"] = isinstance(instance.spec.output, Expression)
+    return GradcheckOptions(**fields)
+
+
+def reproduce(instance: Instance, request: Request) -> str:
+    """Return the command that checks this one instance again."""
+    spec = instance.spec
+    words = [word for name, text in request.values if name_of(text) in instance.inputs
+             for word in (name, text)]  # fmt: skip
+    words += [*request.arguments, "--seed", str(request.seed or 0)]
+    if spec.file is not None:
+        target = [f"{spec.file}::{instance.title}"]
+    elif spec.place.label == "<stdin>":
+        target = ["-"]
+    else:
+        target = [spec.name]
+    if target[0].startswith("-") and target != ["-"]:
+        return shlex.join(["kael", "gradcheck", *words, "--", *target])
+    return shlex.join(["kael", "gradcheck", *target, *words])
+
+
+def name_of(value: str) -> str:
+    """Return the NAME of `NAME=VALUE`."""
+    return value.partition("=")[0].strip()
+
+
+def _examine(instance: Instance, request: Request, result: Result) -> None:
+    """Fill a result: the given point, the author's expectations, then the drawn points."""
+    evaluated = Evaluated(instance, request.seed or 0)
+    options = options_of(instance, request)
+    if request.anomaly:
+        _look_for_anomalies(instance, request)
+    report = _verify(evaluated, options)
+    if report.status == "error":
+        raise SpecError(report.error or "the function is undefined here", evaluated.place)
+    _take(report, result)
+    expect = instance.expect
+    if expect is not None:
+        result.checks += _expectations(evaluated, expect)
+    samples = request.samples
+    samples = instance.spec.gradcheck.get("samples", 0) if samples is None else samples
+    for number in range(1, samples + 1):
+        _sample(evaluated, options, number, result)
+    _conclude(result)
+
+
+def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
+    """Return what the checker found at the leaves of an evaluated instance."""
+    instance, leaves = evaluated.instance, evaluated.leaves
+    names = list(leaves)
+    try:
+        if instance.spec.outside:
+            return _verify_outside(evaluated, options)
+        return check(
+            lambda *given: instance.forward(dict(zip(names, given, strict=True))),
+            list(leaves.values()),
+            names,
+            options,
+            claims_of(evaluated),
+            evaluated.upstream(),
+            locate=current_span,
+        )
+    except SpecError:
+        raise
+    except Exception as error:
+        raise evaluated.failure(error) from error
+
+
+def _verify_outside(evaluated: Evaluated, options: GradcheckOptions) -> Report:
+    instance, leaves = evaluated.instance, evaluated.leaves
+    names = list(leaves)
+
+    def function(*given: Any) -> Any:
+        tensors = {name: Tensor(np.asarray(a)) for name, a in zip(names, given, strict=True)}
+        return instance.forward(tensors).numpy()
+
+    def claimed(upstream: Any, *given: Any) -> Any:
+        tensors = {name: Tensor(np.asarray(a)) for name, a in zip(names, given, strict=True)}
+        for name, leaf in leaves.items():
+            tensors[name]._requires_grad = leaf.requires_grad
+        parts = instance.outside_gradients(tensors, upstream)
+        return tuple(parts[name] for name in names) if len(names) > 1 else parts[names[0]]
+
+    scalar = instance.spec.grad is not None
+    return check_outside(
+        function,
+        [leaf.numpy() for leaf in leaves.values()],
+        names,
+        options,
+        grad=(lambda *given: claimed(np.ones(()), *given)) if scalar else None,
+        vjp=None if scalar else claimed,
+        requires_grad=[leaf.requires_grad for leaf in leaves.values()],
+    )
+
+
+def _look_for_anomalies(instance: Instance, request: Request) -> None:
+    """Run backward once with anomaly detection on; raises AnomalyError."""
+    from kael.inspect.recorder import Recorder
+
+    recorder = Recorder(current_span)
+    evaluated = Evaluated(instance, request.seed or 0, recorder)
+    if evaluated.output.requires_grad:
+        evaluated.backward(ones=True, anomaly=True)
+
+
+def _take(report: Report, result: Result) -> None:
+    """Put what the checker found into a result."""
+    result.checks += report.checks
+    result.notes += report.notes
+    result.diagnosis += [
+        Diagnosis(entry.code, entry.message, getattr(entry, "remedy", None))
+        for entry in report.diagnosis
+    ]
+    result.notes += _blame(report.checks)
+
+
+def _blame(checks: Sequence[Check]) -> Iterator[str]:
+    """Say of each claim that does not hold whether it or kael's own gradient is wrong."""
+    numeric = {check.input: check for check in checks if check.kind == "numeric"}
+    for claim in checks:
+        own = numeric.get(claim.input)
+        if claim.kind != "derivative" or own is None or own.status not in ("passed", "failed"):
+            continue
+        name = claim.input
+        if claim.status == "failed" and own.status == "passed":
+            yield f"{name}: kael's gradient agrees with the differences; the claim is wrong"
+        elif claim.status == "failed":
+            yield f"{name}: neither kael's gradient nor the claim agrees with the differences"
+        elif own.status == "failed":
+            yield f"{name}: the claim agrees with the differences; kael's gradient is wrong"
+
+
+def _expectations(evaluated: Evaluated, expect: Expect) -> Iterator[Check]:
+    """Yield the checks of an `expect` block; the gradients are those under ones or `upstream`."""
+    if expect.value is not None:
+        yield _golden(None, evaluated.output.numpy(), expect.value, expect)
+    if not expect.grad:
+        return
+    if evaluated.output.requires_grad or evaluated.instance.spec.outside:
+        evaluated.backward(ones=True)
+    for name, golden in expect.grad.items():
+        leaf = evaluated.leaves[name]
+        grad = None if leaf.grad is None else leaf.grad.numpy()
+        if golden is None:
+            held = grad is None
+            note = None if held else f"{name} has a gradient, and none is expected"
+            status: Status = "passed" if held else "failed"
+            yield Check("expect", name, status, compared=1, wrong=int(not held), note=note)
+        else:
+            yield _golden(name, np.zeros(leaf.shape) if grad is None else grad, golden, expect)
+
+
+def _golden(name: str | None, got: Any, golden: Golden, expect: Expect) -> Check:
+    wanted = golden.array
+    if wanted.shape != got.shape:
+        what = "the value" if name is None else f"the gradient of '{name}'"
+        raise SpecError(
+            f"{what} is expected with shape {list(wanted.shape)}, but has {list(got.shape)}",
+            golden.place,
+        )
+    return compare("expect", name, got, wanted, atol=expect.atol, rtol=expect.rtol)
+
+
+def _sample(evaluated: Evaluated, options: GradcheckOptions, number: int, result: Result) -> None:
+    """Check the formula at one more point, and keep what does not hold there."""
+    instance = evaluated.instance
+    leaves = drawn(instance, evaluated.seed, number)
+    try:
+        report = _verify(Evaluated(instance, evaluated.seed, leaves=leaves), options)
+    except SpecError as error:
+        result.notes.append(f"sample {number}: {error.message}; not checked")
+        return
+    if report.status == "error":
+        result.notes.append(f"sample {number}: {report.error}; not checked")
+        return
+    held = {(check.kind, check.input): check for check in result.checks}
+    for extra in report.checks:
+        known = held.get((extra.kind, extra.input))
+        if extra.status != "passed" or known is None:
+            extra.note = f"sample {number}" + (f": {extra.note}" if extra.note else "")
+            result.checks.append(extra)
+        else:
+            known.compared += extra.compared
+            known.max_abs_error = max(known.max_abs_error, extra.max_abs_error)
+            known.max_rel_error = max(known.max_rel_error, extra.max_rel_error)
+    if report.status != "passed":
+        point = ", ".join(f"{name}={leaf.tolist()}" for name, leaf in leaves.items()
+                          if leaf.numel() <= 16)  # fmt: skip
+        result.notes.append(f"sample {number} is at {point or 'large inputs'}")
+
+
+def drawn(instance: Instance, seed: int, number: int) -> dict[str, Tensor]:
+    """Return leaves at another point: generators draw anew, given values move by up to a half.
+
+    A given value is multiplied entry by entry, so that it keeps its sign and stays in a domain
+    such as the positive numbers. Only inputs that require a gradient move.
+    """
+    leaves = instance.leaves(seed)
+    for name, leaf in leaves.items():
+        if not leaf.requires_grad:
+            continue
+        stream = generator(seed, instance.spec.name, name, "sample", number)
+        given = instance.inputs[name]
+        if given.init == "normal":
+            leaf._array[...] = stream.standard_normal(leaf.shape)
+        else:
+            leaf._array[...] *= stream.uniform(0.5, 1.5, leaf.shape)
+    return leaves
+
+
+def _conclude(result: Result) -> None:
+    """Give the verdict; a spec in which no gradient was held against anything has none."""
+    stated = [check for check in result.checks if check.kind in STATED]
+    if any(check.compared or check.status == "inconclusive" for check in stated):
+        result.status = worst([check.status for check in result.checks])
+        return
+    failed = [check for check in result.checks if check.status == "failed"]
+    result.status = "failed" if failed else "skipped"
+    if failed:
+        return
+    said = [note for note in result.notes if note.startswith(NOTHING)]
+    result.notes = [note for note in result.notes if note not in said]
+    result.checks = []
+    result.reason = said[0] if said else f"{NOTHING}no differences, claims or expectations"
+
+
+def _expect_failure(instance: Instance, result: Result) -> None:
+    """Turn the verdict of a spec that is marked xfail."""
+    reason = instance.spec.xfail
+    if reason is None:
+        return
+    if result.status in ("failed", "inconclusive"):
+        result.status, result.reason = "xfailed", reason
+    elif result.status == "passed":
+        result.status, result.reason = "xpassed", reason

@@ -1,0 +1,148 @@
+"""The one path of `gradcheck` and `check`: select, verify one by one, report, decide the code."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from kael.engine.hooks import anomaly_enabled
+from kael.specs.model import Instance
+from kael.specs.results import Result, Run
+from kael.specs.verdict import Request, gradcheck, unloadable
+from kael_cli.exits import CommandError, Exit
+from kael_cli.loading import default_dtype, load
+from kael_cli.options import GradcheckOptions
+from kael_cli.output import Output
+from kael_cli.reporters import sentence
+from kael_cli.selection import matcher, tagged
+
+CHECKING = ("mode", "eps", "atol", "rtol", "max_evaluations")
+"""The options that are fields of the checker's own."""
+
+REPEATED = (*CHECKING, "samples", "dtype")
+"""The options that change a verdict, which a command that reproduces it repeats."""
+
+
+class Reporter(Protocol):
+    """One format."""
+
+    def each(self, result: Result) -> str:
+        """What to write as soon as a result is known."""
+
+    def close(self, run: Run) -> str:
+        """What to write when all are known."""
+
+
+def verify(options: GradcheckOptions, *, lines: bool) -> int:
+    """Check what the options name and report it; return the exit code."""
+    start = time.perf_counter()
+    run = Run()
+    request = request_of(options)
+    with default_dtype(options), Output(options) as output:
+        reporter = reporter_of(options, output, lines=lines)
+        for result in results(options, request, output):
+            run.results.append(result)
+            output.write(reporter.each(result))
+            if options.exit_first and not holds(result, options):
+                break
+        run.seconds = time.perf_counter() - start
+        output.write(reporter.close(run))
+    return exit_code(run, options)
+
+
+def results(options: GradcheckOptions, request: Request, output: Output) -> Iterator[Result]:
+    """Yield the results: first what could not be loaded, then every instance that is meant."""
+    loaded = load(options, gate=True)
+    for note in loaded.notes:
+        output.note(note)
+    chosen = selected(loaded.instances, options)
+    yield from map(unloadable, loaded.errors)
+    for instance in chosen:
+        yield gradcheck(instance, request)
+
+
+def selected(instances: Sequence[Instance], options: GradcheckOptions) -> list[Instance]:
+    """Return the instances that `-k` and `--tag` leave.
+
+    Raises CommandError where they leave none of some.
+    """
+    chosen = list(instances)
+    if options.select is not None:
+        wanted = matcher(options.select)
+        chosen = [one for one in chosen if wanted((one.spec.name, one.case or ""))]
+    if options.tag:
+        has = tagged(options.tag)
+        chosen = [one for one in chosen if has(one.spec.tags)]
+    if instances and not chosen:
+        given = [f"-k '{options.select}'"] if options.select is not None else []
+        given += [f"--tag {tag}" for tag in options.tag or ()]
+        raise CommandError(f"no spec matches {' and '.join(given)}; {len(instances)} were read")
+    return chosen
+
+
+def request_of(options: GradcheckOptions) -> Request:
+    """Return what the options ask of every spec.
+
+    Raises KaelError for a value that no check can use, before anything runs.
+    """
+    from kael.checker import GradcheckOptions as CheckerOptions
+
+    given: dict[str, Any] = {name: getattr(options, name) for name in REPEATED}
+    given = {name: value for name, value in given.items() if value is not None}
+    checking = {name: value for name, value in given.items() if name in CHECKING}
+    CheckerOptions(**checking)
+    arguments: list[str] = []
+    for name, value in given.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return Request(
+        seed=options.seed,
+        samples=options.samples,
+        anomaly=options.anomaly or anomaly_enabled(),
+        checking=checking,
+        values=[
+            *(("-i", text) for text in options.input or ()),
+            *(("-c", text) for text in options.const or ()),
+        ],
+        arguments=arguments,
+    )
+
+
+def reporter_of(options: GradcheckOptions, output: Output, *, lines: bool) -> Reporter:
+    """Return the reporter of the format that is asked for, which alone is imported."""
+    allow = options.allow_inconclusive
+    if options.format == "json":
+        from kael_cli.reporters.json import JsonReporter
+
+        return JsonReporter()
+    if options.format == "junit":
+        from kael_cli.reporters.junit import JunitReporter
+
+        return JunitReporter(allow_inconclusive=allow)
+    if options.format == "github":
+        from kael_cli.reporters.github import GithubReporter
+
+        return GithubReporter(allow_inconclusive=allow)
+    from kael_cli.reporters.text import TextReporter
+
+    return TextReporter(
+        paint=output.paint,
+        lines=lines and not options.quiet,
+        verbose=options.verbose,
+        allow_inconclusive=allow,
+    )
+
+
+def holds(result: Result, options: GradcheckOptions) -> bool:
+    """Whether a result lets the run succeed."""
+    return sentence.holds(result, allow_inconclusive=options.allow_inconclusive)
+
+
+def exit_code(run: Run, options: GradcheckOptions) -> int:
+    """Return the code of a run; raises CommandError where nothing was compared at all."""
+    bad = [result for result in run.results if not holds(result, options)]
+    if any(result.status != "error" for result in bad):
+        return Exit.FAILED
+    if bad:
+        return Exit.UNUSABLE
+    if all(result.status == "skipped" for result in run.results):
+        raise CommandError("nothing was compared, and a gate that checked nothing is not green")
+    return Exit.HOLDS
