@@ -3,7 +3,22 @@
 `kael.ops` imports every family and attaches methods and operators to `Tensor`.
 """
 
-from kael.ops import activation, compare, index, linalg, math, nn, reduce, special, view
+from kael.ops import (
+    activation,
+    compare,
+    contract,
+    index,
+    linalg,
+    loss,
+    math,
+    nn,
+    positions,
+    reduce,
+    scan,
+    sort,
+    special,
+    view,
+)
 from kael.ops.attach import attach
 from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY, Composite, Operation, lookup
 
@@ -15,12 +30,17 @@ __all__ = [
     "Operation",
     "activation",
     "compare",
+    "contract",
     "index",
     "linalg",
     "lookup",
+    "loss",
     "math",
     "nn",
+    "positions",
     "reduce",
+    "scan",
+    "sort",
     "special",
     "view",
 ]

@@ -363,7 +363,14 @@ class Composite:
     """A function made of operations: it records their nodes and has none of its own."""
 
     def __init__(
-        self, signature: str, function: Callable[..., Any], *, doc: str, family: str, method: bool
+        self,
+        signature: str,
+        function: Callable[..., Any],
+        *,
+        doc: str,
+        family: str,
+        method: bool,
+        strings: tuple[str, ...] = (),
     ) -> None:
         self.signature = signature
         self.name, self.parameters, self.defaults, self.variadic, self.rest = _parse(signature)
@@ -371,7 +378,8 @@ class Composite:
         self.doc = doc
         self.family = family
         self.method = method
-        self.strings: tuple[str, ...] = ()
+        self.strings = strings
+        function.__doc__ = f"{signature}\n\n{doc}"
         COMPOSITES[self.name] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -532,12 +540,14 @@ def binary(
 
 
 def composite(
-    signature: str, *, doc: str, family: str, method: bool = True
+    signature: str, *, doc: str, family: str, method: bool = True, strings: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Any]], Composite]:
     """Declare a function made of operations."""
 
     def declare(function: Callable[..., Any]) -> Composite:
-        return Composite(signature, function, doc=doc, family=family, method=method)
+        return Composite(
+            signature, function, doc=doc, family=family, method=method, strings=strings
+        )
 
     return declare
 

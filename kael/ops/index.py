@@ -1,18 +1,21 @@
-"""Indexing: `x[...]`, cat and where, gather and scatter; views by slices are in `view.py`.
+"""Indexing with `x[...]`, joining with cat and stack, choosing with where and masks, pad.
 
-An index that appears twice is read twice, so its gradients add.
+Views by slices are in `view.py`, gather and scatter in `positions.py`. An index that appears twice
+is read twice, so its gradients add.
 """
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from kael import kernels, shapes
+from kael.engine.node import sum_to_shape
 from kael.errors import KaelIndexError, KaelTypeError, KaelValueError
-from kael.ops.arguments import Arguments, Shapes, require_integers, shift_dim
+from kael.ops.arguments import Arguments, Prepare, Shapes, shift_dim
 from kael.ops.declare import Operation
 from kael.ops.samples import Sample, normal
 from kael.ops.view import select, slice, unsqueeze
@@ -21,8 +24,6 @@ from kael.tensors import Tensor, as_array
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 Items = tuple[Array | None, ...]
-
-_cut = type(np.s_[:])  # the built-in slice; `slice` is an operation here
 
 
 def getitem(x: Tensor, items: Any) -> Tensor:
@@ -45,7 +46,7 @@ def located(x: Tensor, items: Any) -> tuple[Tensor, Items]:
         elif isinstance(item, int):
             x = select(x, dim, item)
             continue
-        elif isinstance(item, _cut):
+        elif isinstance(item, builtins.slice):
             x = _sliced(x, dim, item)
         else:
             read += [None] * (dim - covered)
@@ -68,12 +69,12 @@ def _spelled_out(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
     if len(at) > 1:
         raise KaelIndexError("getitem: an index can hold only one ellipsis (...)")
     for position in at:
-        known[position : position + 1] = [_cut(None)] * (x.ndim - dims)
+        known[position : position + 1] = [builtins.slice(None)] * (x.ndim - dims)
     return known
 
 
 def _as_item(item: Any) -> Any:
-    if item is None or item is ... or isinstance(item, _cut):
+    if item is None or item is ... or isinstance(item, builtins.slice):
         return item
     if isinstance(item, Tensor):
         item = item._array
@@ -155,19 +156,18 @@ def _from_front(array: Array, dim: int, size: int) -> Array:
 def _only_index(items: Items) -> tuple[int, Array] | None:
     """Return dim and index where one integer index is all there is to read."""
     array = items[-1]
-    if array is None or array.dtype.kind == "b" or any_array(items[:-1]):
+    if array is None or array.dtype.kind == "b" or len(_arrays(items)) > 1:
         return None
     return len(items) - 1, array
 
 
-def any_array(items: Items) -> bool:
-    """Tell whether an item is an array."""
-    return not all(item is None for item in items)
+def _arrays(items: Items) -> list[int]:
+    return [position for position, item in enumerate(items) if item is not None]
 
 
 def points(items: Items) -> tuple[Any, ...]:
     """Return the items as NumPy indexes."""
-    return tuple(_cut(None) if item is None else item for item in items)
+    return tuple(builtins.slice(None) if item is None else item for item in items)
 
 
 def _read(x: Array, items: Items) -> Array:
@@ -191,10 +191,6 @@ def _read_backward(g: Array, x_shape: Dims, items: Items) -> Array:
     else:
         np.add.at(out, points(items), g)
     return out
-
-
-def _arrays(items: Items) -> list[int]:
-    return [position for position, item in enumerate(items) if item is not None]
 
 
 def _items_batch(arguments: Arguments, _: Shapes) -> Arguments | None:
@@ -246,7 +242,8 @@ where = Operation(
     samples=lambda rng: [
         Sample((rng.random(mask) < 0.5, normal(rng, left), normal(rng, right)))
         for mask, left, right in (
-            ((2, 3), (2, 3), (2, 3)), ((3,), (2, 1), ()), ((2, 1), (3,), (2, 3)), ((0,), (1,), (0,)),
+            ((2, 3), (2, 3), (2, 3)), ((3,), (2, 1), ()),
+            ((2, 1), (3,), (2, 3)), ((0,), (1,), (0,)),
         )
     ],
     family="index",
@@ -285,7 +282,7 @@ def _pieces(
     start = 0
     for shape, dtype, needed in zip(given, kinds, needs, strict=True):
         end = start + shape[dim]
-        piece = g[(*(_cut(None),) * dim, _cut(start, end))]
+        piece = g[(*(builtins.slice(None),) * dim, builtins.slice(start, end))]
         yield piece.astype(dtype, copy=False) if needed else None
         start = end
 
@@ -306,44 +303,178 @@ cat = Operation(
 )  # fmt: skip
 
 
-def _prepare_gather(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
-    return (_checkedpoints("gather", inputs[0], arguments[0], inputs[1]),)
+def _prepare_stack(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    first = inputs[0].shape
+    for tensor in inputs[1:]:
+        if tensor.shape != first:
+            raise KaelValueError(
+                f"stack: shapes {shapes.text(first)} and {shapes.text(tensor.shape)} do not "
+                "match: all must be equal; cat joins different sizes"
+            )
+    return (shapes.wrap_dim(arguments[0], len(first) + 1, "stack"),)
 
 
-def _checkedpoints(name: str, x: Tensor, dim: object, points: Tensor) -> int:
-    """Return the dim, having checked that `points` may index entries of `x` along it."""
-    at = shapes.wrap_dim(dim, x.ndim, name)
-    require_integers(name, points)
-    if points.ndim != x.ndim or any(
-        d != at and n > room for d, (n, room) in enumerate(zip(points.shape, x.shape, strict=True))
-    ):
+def _stack_backward(
+    g: Array, tensors_dtype: list[Any], dim: int, needs: Sequence[bool]
+) -> tuple[Array | None, ...]:
+    entries = zip(np.moveaxis(g, dim, 0), tensors_dtype, needs, strict=True)
+    return tuple(np.asarray(entry, dtype) if needed else None for entry, dtype, needed in entries)
+
+
+def _prepare_masked(name: str) -> Prepare:
+    def prepare(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+        x, mask = inputs
+        _require_mask(name, mask, "mask")
+        shapes.broadcast(name, x.shape, mask.shape)
+        return arguments
+
+    return prepare
+
+
+def _prepare_fill(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    (value,) = _prepare_masked("masked_fill")(inputs, arguments)
+    x = inputs[0]
+    kind = np.asarray(value).dtype.kind
+    if kind not in "fiub" or (kind == "f" and x._array.dtype.kind != "f"):
+        raise KaelTypeError(f"masked_fill: {value!r} does not fit into {x.dtype}")
+    return (value,)
+
+
+def _fill(x: Array, mask: Array, value: float) -> Array:
+    return np.where(mask, x.dtype.type(value), x)
+
+
+def _masked(x: Array, mask: Array) -> tuple[Array, Array]:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
+
+
+def _masked_select(x: Array, mask: Array) -> Array:
+    x, mask = _masked(x, mask)
+    return x[mask]
+
+
+def _masked_select_backward(g: Array, x_shape: Dims, mask: Array) -> Array:
+    shape = np.broadcast_shapes(x_shape, mask.shape)
+    out = np.zeros(shape, g.dtype)
+    out[np.broadcast_to(mask, shape)] = g
+    return sum_to_shape(out, x_shape)
+
+
+def _prepare_pad(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+    x = inputs[0]
+    amounts, mode, value = shapes.as_sizes(arguments[0], "pad"), arguments[1], arguments[2]
+    if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
         raise KaelValueError(
-            f"{name}: index of shape {shapes.text(points.shape)} does not fit x of shape "
-            f"{shapes.text(x.shape)}: as many dims are needed, and no size beyond x's except at "
-            f"dim {at}"
+            f"pad: {shapes.text(amounts)} must hold two amounts for each padded dim, last dim "
+            f"first, and shape {shapes.text(x.shape)} has {x.ndim}"
         )
-    return at
+    if mode not in ("constant", *_REPEATING):
+        raise KaelValueError(
+            f"pad: mode {mode!r} is unknown; use constant, {', '.join(_REPEATING)}"
+        )
+    for size, before, after in _by_dim(x.shape, amounts):
+        if mode == "constant":
+            fits = size + min(before, 0) + min(after, 0) >= 0
+        else:
+            # A reflection does not repeat the edge, so one entry less is there to give.
+            room = {"reflect": size - 1, "circular": size}.get(mode, max(before, after))
+            fits = size > 0 and min(before, after) >= 0 and max(before, after) <= room
+        if not fits:
+            raise KaelValueError(f"pad: {before} and {after} do not fit a dim of size {size}")
+    return amounts, mode, 0 if value is None else value
 
 
-def _for_each_call(points: Array, x: Array) -> Array:
-    # Where many calls are computed at once, the index has no leading axis.
-    return points if points.ndim == x.ndim else np.broadcast_to(points, (len(x), *points.shape))
+_REPEATING = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-gather = Operation(
-    "gather(x, dim, index)",
-    lambda x, index, dim: kernels.gather(x, dim, _for_each_call(index, x)),
-    vjp={
-        "x": lambda g, x_shape, dim, index: kernels.gather_backward(g, x_shape, dim, index),
-        "index": None,
-    },
-    text={"x": "scatter_add(0 * x, dim, index, g)"},
-    prepare=_prepare_gather, batch=shift_dim(), analytic=True,
+def _by_dim(shape: Dims, amounts: Dims) -> list[tuple[int, int, int]]:
+    """Return size, amount before and amount after of each padded dim, last dim first."""
+    return list(zip(shape[::-1], amounts[::2], amounts[1::2], strict=False))
+
+
+def _pad(x: Array, amounts: Dims, mode: str, value: float) -> Array:
+    if mode != "constant":
+        for dim, positions in _positions(x.shape, amounts, mode):
+            x = np.take(x, positions, axis=dim)
+        return x
+    outside: list[tuple[int, int]] = [(0, 0)] * x.ndim
+    for dim, (size, before, after) in enumerate(_by_dim(x.shape, amounts), 1):
+        kept = builtins.slice(max(-before, 0), size - max(-after, 0))
+        cut: tuple[Any, ...] = (..., kept, *(builtins.slice(None),) * (dim - 1))
+        x = x[cut]
+        outside[-dim] = (max(before, 0), max(after, 0))
+    return np.pad(x, outside, constant_values=x.dtype.type(value))
+
+
+def _pad_backward(g: Array, x_shape: Dims, pad: Dims, mode: str) -> Array:
+    if mode == "constant":
+        return _pad(g, tuple(-amount for amount in pad), mode, 0)
+    for dim, positions in reversed(_positions(x_shape, pad, mode)):
+        shape = (*g.shape[:dim], x_shape[dim], *g.shape[dim + 1 :])
+        g = kernels.index_select_backward(g, shape, dim, positions)
+    return g
+
+
+def _positions(shape: Dims, amounts: Dims, mode: str) -> list[tuple[int, Array]]:
+    """Return each padded dim, and where along it each entry of the result is read."""
+    return [
+        (len(shape) - dim, np.pad(np.arange(size), (before, after), _REPEATING[mode]))  # type: ignore[call-overload]
+        for dim, (size, before, after) in enumerate(_by_dim(shape, amounts), 1)
+    ]
+
+
+stack = Operation(
+    "stack(tensors[], dim=0)", lambda arrays, dim: np.stack(arrays, axis=dim),
+    joint=_stack_backward, joint_inputs=("tensors",),
+    text={"tensors": "the entry of g that the tensor is"}, prose=True,
+    prepare=_prepare_stack, promotes=("tensors",), analytic=True, method=False,
+    batch=lambda arguments, _: (arguments[0] + 1,),
     samples=lambda rng: [
-        Sample((normal(rng, (4,)), np.array([1, 1, 3])), {"dim": 0}),
-        Sample((normal(rng, (3, 4)), rng.integers(0, 4, (3, 2))), {"dim": 1}),
-        Sample((normal(rng, (2, 3, 2)), rng.integers(0, 3, (1, 5, 2))), {"dim": -2}),
+        Sample((normal(rng, (2,)), normal(rng, (2,)))),
+        Sample((normal(rng, ()), normal(rng, ()), normal(rng, ()))),
+        Sample((normal(rng, (2, 3)), normal(rng, (2, 3))), {"dim": -2}),
     ],
     family="index",
-    doc="Return out[i][j] = x[index[i][j]][j] for dim 0, and likewise for the others.",
+    doc="Return tensors of one shape joined along a new dim.",
+)  # fmt: skip
+masked_fill = Operation(
+    "masked_fill(x, mask, value)", _fill,
+    vjp={"x": lambda g, mask: np.where(mask, 0, g), "mask": None},
+    text={"x": "masked_fill(g, mask, 0)"},
+    prepare=_prepare_fill, broadcasts=True, batch="elementwise", analytic=True,
+    samples=lambda rng: [
+        Sample((normal(rng, (2, 3)), rng.random((2, 3)) < 0.5), {"value": -1.5}),
+        Sample((normal(rng, (2, 3)), np.array([True, False, True])), {"value": 0.5}),
+        Sample((normal(rng, (3,)), rng.random((2, 1)) < 0.5), {"value": 2}),
+    ],
+    family="index",
+    doc="Return x with a number where the mask is true.",
+)  # fmt: skip
+masked_select = Operation(
+    "masked_select(x, mask)", _masked_select,
+    vjp={"x": _masked_select_backward, "mask": None},
+    text={"x": "zeros, with g where the mask is true"}, prose=True,
+    prepare=_prepare_masked("masked_select"), analytic=True,
+    samples=lambda rng: [
+        Sample((normal(rng, (2, 3)), np.array([[True, False, True], [False, True, True]]))),
+        Sample((normal(rng, (3,)), np.array([[True], [True]]))),
+        Sample((normal(rng, (3,)), np.zeros(3, bool))),
+    ],
+    family="index",
+    doc="Return the entries where the mask is true, in row-major order.",
+)  # fmt: skip
+pad = Operation(
+    "pad(x, pad, mode='constant', value=None)", _pad,
+    vjp={"x": _pad_backward}, text={"x": "g without the border"}, prose=True,
+    prepare=_prepare_pad, strings=("mode",), batch=lambda arguments, _: arguments, analytic=True,
+    samples=lambda rng: [
+        Sample((normal(rng, (3,)),), {"pad": (1, 2)}),
+        Sample((normal(rng, (2, 3)),), {"pad": (0, 1, 2, -1), "value": 0.5}),
+        Sample((normal(rng, (2, 4)),), {"pad": (2, 1), "mode": "reflect"}),
+        Sample((normal(rng, (3, 2)),), {"pad": (1, 0, 2, 1), "mode": "replicate"}),
+        Sample((normal(rng, (3, 2)),), {"pad": (1, 2, 1, 1), "mode": "circular"}),
+    ],
+    family="index",
+    doc="Return x with a border: two amounts a dim, last dim first; negative ones cut off.",
 )  # fmt: skip

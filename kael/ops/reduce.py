@@ -249,3 +249,33 @@ logsumexp = Operation(
     convention="a slice that is all -inf has value -inf and gradient 0",
     doc="Return log(sum(exp(x))) over dims, shifted by the maximum.",
 )  # fmt: skip
+all = Operation(
+    "all(x, dim=None, keepdim=False)",
+    lambda x, dim, keepdim: np.all(x, axis=dim, keepdims=keepdim),
+    tensors=("x",), prepare=several_dims("all"), batch=shift_dim(),
+    samples=lambda rng: [
+        Sample((rng.random((2, 3)) < 0.7,)), Sample((rng.random((2, 3)) < 0.7,), {"dim": 1}),
+    ],
+    family="reduce",
+    doc="Tell whether every entry over dims is true (not 0).",
+)  # fmt: skip
+any = Operation(
+    "any(x, dim=None, keepdim=False)",
+    lambda x, dim, keepdim: np.any(x, axis=dim, keepdims=keepdim),
+    tensors=("x",), prepare=several_dims("any"), batch=shift_dim(),
+    samples=lambda rng: [
+        Sample((rng.random((2, 3)) < 0.3,)), Sample((rng.random((2, 3)) < 0.3,), {"dim": 1}),
+    ],
+    family="reduce",
+    doc="Tell whether some entry over dims is true (not 0).",
+)  # fmt: skip
+count_nonzero = Operation(
+    "count_nonzero(x, dim=None, keepdim=False)",
+    lambda x, dim, keepdim: np.sum(x != 0, axis=dim, keepdims=keepdim, dtype=np.int64),
+    tensors=("x",), prepare=several_dims("count_nonzero"), batch=shift_dim(),
+    samples=lambda rng: [
+        Sample((rng.integers(0, 2, (2, 3)),)), Sample((rng.integers(0, 2, (2, 3)),), {"dim": 1}),
+    ],
+    family="reduce",
+    doc="Return how many entries over dims are not 0.",
+)  # fmt: skip

@@ -99,11 +99,11 @@ def _prepare_slice(inputs: tuple[Tensor, ...], arguments: Arguments) -> Argument
     step = 1 if step is None else shapes.as_index(step, "slice", "step")
     if step < 1:
         raise KaelValueError(f"slice: step must be greater than 0, got {step}; see flip")
-    bounds = (
-        None if bound is None else shapes.as_index(bound, "slice", name)
-        for bound, name in ((start, "start"), (end, "end"))
-    )
-    start, end, step = builtins.slice(*bounds, step).indices(x.shape[dim])
+    if start is not None:
+        start = shapes.as_index(start, "slice", "start")
+    if end is not None:
+        end = shapes.as_index(end, "slice", "end")
+    start, end, step = builtins.slice(start, end, step).indices(x.shape[dim])
     return dim, start, end, step
 
 
@@ -307,7 +307,8 @@ def _prepare_repeat(inputs: tuple[Tensor, ...], arguments: Arguments) -> Argumen
 def _repeat_backward(g: Array, x_shape: Dims, repeats: Dims) -> Array:
     sizes = (1,) * (len(repeats) - len(x_shape)) + x_shape
     copies = g.reshape([n for pair in zip(repeats, sizes, strict=True) for n in pair])
-    return copies.sum(axis=tuple(range(0, 2 * len(repeats), 2))).reshape(x_shape)
+    summed: Array = copies.sum(axis=tuple(range(0, 2 * len(repeats), 2)))
+    return summed.reshape(x_shape)
 
 
 def _repeat_batch(arguments: Arguments, given: Shapes) -> Arguments | None:
@@ -385,7 +386,7 @@ def _prepare_to(_: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
 permute = Operation(
     "permute(x, *dims)", np.transpose,
     vjp={"x": lambda g, dims: np.transpose(g, np.argsort(dims))},
-    text={"x": "permute(g, argsort(dims))"},
+    text={"x": "permute(g, the inverse of dims)"}, prose=True,
     prepare=_prepare_permute, analytic=True, view=True,
     batch=lambda arguments, _: ((0, *(dim + 1 for dim in arguments[0])),),
     samples=lambda rng: [
@@ -433,7 +434,7 @@ clone = Operation(
 to = Operation(
     "to(x, dtype)", lambda x, dtype: x.astype(dtype, copy=False)[...],
     vjp={"x": lambda g, x_dtype: g.astype(x_dtype)}, text={"x": "to(g, dtype(x))"}, prose=True,
-    prepare=_prepare_to, strings=("dtype",), view=True,
+    prepare=_prepare_to, strings=("dtype",), view=True, batch=lambda arguments, _: arguments,
     samples=lambda rng: [Sample((normal(rng, (2, 3)),), {"dtype": dtypes.float64})],
     family="view",
     doc="Return the elements in another dtype; in their own, a view.",
