@@ -115,7 +115,7 @@ def contracted(equation: Any, *tensors: Any) -> tuple[int, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     terms, _, output = equation.replace(" ", "").partition("->")
-    sizes = {}
+    sizes: dict[str, int] = {}
     for term, tensor in zip(terms.split(","), tensors, strict=True):
         sizes |= dict(zip(term, tensor.shape, strict=True))
     if "->" not in equation:

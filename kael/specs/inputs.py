@@ -265,7 +265,7 @@ def convert(array: Any, dtype: dtypes.DType | None, given: Input) -> Array:
             hint = "a dtype: float64 or int64 beside it converts the values"
             raise SpecError(str(error).partition("\n")[0], given.place, hint=hint) from None
     with np.errstate(all="ignore"):
-        result = array.astype(dtype)
+        result: Array = array.astype(dtype)
         if dtype.kind in "iub" and not np.array_equal(result, array):
             at = tuple(int(i) for i in np.argwhere(result != array)[0])
             raise SpecError(f"{array[at]:g} at {list(at)} does not fit into {dtype}", given.place)

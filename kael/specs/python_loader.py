@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kael import dtypes
 from kael.specs import keys
 from kael.specs.expression import Expression, parse
 from kael.specs.inputs import Input, checked, generator

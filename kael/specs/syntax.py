@@ -76,6 +76,8 @@ class Pieces:
             )
         if not text.strip():
             raise self.text.error("the expression is empty", 0)
+        if "\0" in text:
+            raise self.text.error("the expression holds a null character", text.index("\0"))
         line = on_one_line(text)
         if sum(map(line.count, "|^&<>+-*/%@")) > CHAIN:
             line = self.fold(line)
@@ -103,7 +105,7 @@ class Pieces:
             raise self.text.error(message, indent + offset) from None
         except (MemoryError, RecursionError):
             raise self.text.error(f"the expression nests over {MAX_NESTING:,} levels", 0) from None
-        except ValueError as error:  # a null character, half of a surrogate pair
+        except ValueError as error:  # half of a surrogate pair
             raise self.text.error(f"the expression cannot be read: {error}", 0) from None
         if indent or not stripped.isascii():
             move(tree, stripped, indent)

@@ -77,7 +77,8 @@ def resolve(
     for target in targets:
         try:
             if is_inline(target) and not paths_only:
-                chosen = [inline(target, overrides, draw_missing, found.notes)]
+                given = overrides if len(targets) == 1 else used(target, overrides)
+                chosen = [inline(target, given, draw_missing, found.notes)]
             else:
                 chosen = loader.instances(target, all_cases, paths_only)
         except SpecError as error:
@@ -147,6 +148,15 @@ def inline(
         inputs={name: inputs[name] for name in order},
     )
     return Instance(spec, None)
+
+
+def used(text: str, overrides: dict[str, Override]) -> dict[str, Override]:
+    """Return the overrides that an expression among other targets names."""
+    try:
+        names = parse(text).names
+    except SpecError:
+        return overrides
+    return {name: override for name, override in overrides.items() if name in names}
 
 
 def parse_known(

@@ -114,8 +114,9 @@ def generated(node: ast.Call, text: Text, max_elements: int) -> Input:
     reader = ValueReader(text)
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name not in GENERATORS:
-        near = did_you_mean(name, GENERATORS) if name else ""
-        raise text.error(f"unknown generator '{name[:60]}'{near}", node.col_offset, HINT)
+        near = did_you_mean(name, GENERATORS)
+        message = f"unknown generator '{name[:60]}'{near}" if name else "only a generator is called"
+        raise text.error(message, node.col_offset, HINT)
     fields: dict[str, Any] = {}
     parameters = GENERATORS[name]
     for at, argument in enumerate(node.args):

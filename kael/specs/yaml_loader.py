@@ -14,7 +14,7 @@ from kael import dtypes
 from kael.specs import keys
 from kael.specs.expression import Expression, parse
 from kael.specs.inputs import Input, check_fields
-from kael.specs.literals import TRUTH, read_nested
+from kael.specs.literals import read_nested
 from kael.specs.model import EXPECT_ATOL, EXPECT_RTOL, MODES, Case, Expect, Golden, Spec
 from kael.specs.place import Place, SpecError
 from kael.specs.spelling import did_you_mean
@@ -221,17 +221,15 @@ class SpecReader:
         """Return the inputs in order."""
         found: dict[str, Input] = {}
         for key, node in entries.values():
-            found[self.identifier(key, found, "input")] = self.input(node)
+            found[self.identifier(key, found, "an input")] = self.input(node)
         return found
 
     def identifier(self, key: Node, taken: Collection[str], what: str) -> str:
         """Return a key that an expression can use as a name."""
         name = unicodedata.normalize("NFKC", key.value)
         if not name.isidentifier():
-            raise self.source.error(
-                f"'{name[:60]}' is no name for an {what}" if what == "input" else
-                f"'{name[:60]}' is no name for a {what}", key, "letters, digits and _ make a name",
-            )  # fmt: skip
+            message = f"'{name[:60]}' cannot be the name of {what}"
+            raise self.source.error(message, key, "letters, digits and _ make a name")
         if keyword.iskeyword(name):
             raise self.source.error(f"'{name}' is a word of Python and cannot be a name", key)
         if name in taken:
@@ -364,7 +362,7 @@ class SpecReader:
             return {}
         found: dict[str, Expression] = {}
         for key, value in self.source.entries(node, "let").values():
-            name = self.identifier(key, [*inputs, *found], "let name")
+            name = self.identifier(key, [*inputs, *found], "a let value")
             names = [*inputs, *found]
             found[name] = self.expression(
                 value, f"let '{name}'", names, "let names are evaluated in order"
