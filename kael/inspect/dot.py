@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kael import shapes
-from kael.engine.hooks import norm
+from kael.kernels import trace_norm as norm
 from kael.engine.node import Node
 from kael.errors import KaelError, KaelValueError
 from kael.inspect.folding import fold

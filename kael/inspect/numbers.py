@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kael import shapes
-from kael.engine.hooks import norm
+from kael.kernels import trace_norm as norm
 
 Array = np.ndarray[Any, Any]
 

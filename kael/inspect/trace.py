@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kael import shapes
-from kael.engine.hooks import norm, trace_line
+from kael.engine.hooks import trace_line
+from kael.kernels import trace_norm as norm
 from kael.engine.node import Gradients, Node
 from kael.errors import KaelError
 from kael.inspect.graph import titles_of
