@@ -19,7 +19,16 @@ from kael.specs.model import EXPECT_ATOL, EXPECT_RTOL, MODES, Case, Expect, Gold
 from kael.specs.place import Place, SpecError
 from kael.specs.spelling import did_you_mean
 from kael.specs.values import parse_value, without_dots
-from kael.specs.yaml_text import Node, Source, decode, describe, is_null, is_text, kind_of
+from kael.specs.yaml_text import (
+    Node,
+    Source,
+    decode,
+    describe,
+    is_null,
+    is_text,
+    kind_of,
+    number_of,
+)
 
 Entries = dict[str, tuple[Node, Node]]
 
@@ -169,7 +178,7 @@ class SpecReader:
             tags=self.tags(),
             inputs=inputs,
             let=let,
-            output=self.expression(self.all["output"][1], "output", names),
+            output=self.expression(self.all["output"], "output", names),
             upstream=self.upstream(),
             expect=self.base_expect(inputs),
             derivatives=self.derivatives(inputs, names),
@@ -221,7 +230,7 @@ class SpecReader:
         """Return the inputs in order."""
         found: dict[str, Input] = {}
         for key, node in entries.values():
-            found[self.identifier(key, found, "an input")] = self.input(node)
+            found[self.identifier(key, found, "an input")] = self.input(key, node)
         return found
 
     def identifier(self, key: Node, taken: Collection[str], what: str) -> str:
@@ -236,7 +245,7 @@ class SpecReader:
             raise self.source.error(f"the name '{name}' is taken by an input or a let name", key)
         return name
 
-    def input(self, node: Node, base: Input | None = None) -> Input:
+    def input(self, key: Node, node: Node, base: Input | None = None) -> Input:
         """Return an input; a case's value keeps the dtype and the flag of the base."""
         place = self.source.place(node)
         places: Callable[[str], Place] = lambda field: place
@@ -247,10 +256,10 @@ class SpecReader:
             places = lambda field: (
                 self.source.place(entries[field][1]) if field in entries else place
             )
-        elif is_text(node) and not self.is_number(node):
+        elif is_text(node) and number_of(node) is None:
             found = parse_value(node.value, self.text_place(node), self.folder)
         elif is_null(node):
-            raise self.source.error("the input has no value", node)
+            raise self.source.error("the input has no value", key)
         else:
             found = Input(value=read_nested(node, self.source))
         if base is not None:
@@ -262,14 +271,6 @@ class SpecReader:
         if found.value is not None:
             found.value.array(found.dtype, dtypes.float64)
         return found
-
-    def is_number(self, node: Node) -> bool:
-        """Tell whether a scalar is a number where one is due, like `inf`."""
-        try:
-            self.source.number(node)
-        except SpecError:
-            return False
-        return True
 
     def text_place(self, node: Node) -> Place:
         """Return where the text of a scalar starts, behind its quote."""
@@ -320,7 +321,7 @@ class SpecReader:
             changed = {}
             for input_key, value in entries.values():
                 which = self.input_name(input_key, inputs)
-                changed[which] = self.input(value, inputs[which])
+                changed[which] = self.input(input_key, value, inputs[which])
             found[name] = Case(name, self.source.place(key), changed, expect)
         return found
 
@@ -336,10 +337,13 @@ class SpecReader:
     # Expressions
 
     def expression(
-        self, node: Node, what: str, names: Collection[str], hint: str | None = None
+        self, entry: tuple[Node, Node], what: str, names: Collection[str], hint: str | None = None
     ) -> Expression:
-        """Return an expression; a number is one too."""
-        if kind_of(node) != "scalar" or is_null(node):
+        """Return the expression of a key; a number is one too."""
+        key, node = entry
+        if is_null(node):
+            raise self.source.error(f"{what} is empty", key)
+        if kind_of(node) != "scalar":
             raise self.source.error(f"{what} must be an expression, got {describe(node)}", node)
         text = node.value
         if not is_text(node):
@@ -365,7 +369,7 @@ class SpecReader:
             name = self.identifier(key, [*inputs, *found], "a let value")
             names = [*inputs, *found]
             found[name] = self.expression(
-                value, f"let '{name}'", names, "let names are evaluated in order"
+                (key, value), f"let '{name}'", names, "let names are evaluated in order"
             )
         return found
 
@@ -381,7 +385,7 @@ class SpecReader:
             name = self.input_name(key, inputs)
             if inputs[name].requires_grad is False:
                 raise self.source.error(f"'{name}' has requires_grad: false and no derivative", key)
-            found[name] = self.expression(value, f"the derivative of '{name}'", names)
+            found[name] = self.expression((key, value), f"the derivative of '{name}'", names)
         return found
 
     # Golden values and options
@@ -391,7 +395,7 @@ class SpecReader:
         node = self.value("upstream")
         if node is None:
             return None
-        if is_text(node) and not self.is_number(node):
+        if is_text(node) and number_of(node) is None:
             if node.value in ("ones", "randn"):
                 return str(node.value)
             near = did_you_mean(node.value, ("ones", "randn"))

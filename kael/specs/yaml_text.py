@@ -152,16 +152,14 @@ class Source:
 
     def number(self, node: Node) -> Number:
         """Return a number or a truth value."""
-        value = None
-        if kind_of(node) == "scalar" and node.style is None:
-            value = plain_number(node.value)
+        value = number_of(node)
         if value is None:
             raise self.error(f"a number is expected, got {describe(node)}", node)
         return value
 
     def real(self, node: Node, what: str) -> float:
         """Return a number that is no truth value."""
-        value = self.number(node) if kind_of(node) == "scalar" else None
+        value = number_of(node)
         if value is None or isinstance(value, bool):
             raise self.error(f"{what} must be a number, got {describe(node)}", node)
         try:
@@ -171,7 +169,7 @@ class Source:
 
     def integer(self, node: Node, what: str) -> int:
         """Return an integer."""
-        value = self.number(node) if kind_of(node) == "scalar" else None
+        value = number_of(node)
         if value is None or isinstance(value, (bool, float)):
             raise self.error(f"{what} must be an integer, got {describe(node)}", node)
         return value
@@ -218,6 +216,13 @@ def children_of(node: Node) -> Iterator[Node]:
 def kind_of(node: Node) -> str:
     """Return "scalar", "list" or "map"."""
     return {"scalar": "scalar", "sequence": "list", "mapping": "map"}[node.id]
+
+
+def number_of(node: Node) -> Number | None:
+    """Return the number or truth value of a scalar that is not quoted; None for all else."""
+    if kind_of(node) == "scalar" and node.style is None:
+        return plain_number(node.value)
+    return None
 
 
 def is_null(node: Node) -> bool:
