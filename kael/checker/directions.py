@@ -206,9 +206,9 @@ class _Search:
         """
         if number == DIRECTIONS - 1:
             return np.ones(size)
-        signs: Floats = self.rng.integers(0, 2, size) * 2.0 - 1.0
+        signs = np.asarray(self.rng.integers(0, 2, size) * 2.0 - 1.0, dtype=np.float64)
         if number == 0:
-            signs *= self.rng.uniform(0.5, 1.0, size)
+            signs = np.asarray(signs * self.rng.uniform(0.5, 1.0, size))
         return signs
 
 
