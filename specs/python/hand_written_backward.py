@@ -38,6 +38,7 @@ class StraightLine(kael.autograd.Function):
 @kael.spec(
     a=[0.5, -1.0, 3.0],
     b=[1.5, -1.0, -2.0],
+    upstream="ones",
     tags=["function"],
     description="The two slopes are the softmax of (a, b), so they sum to 1, at a tie 1/2 each.",
     cases={"huge": {"a": [900.0, -900.0, 0.0], "b": [899.0, -901.0, 0.0]}},
