@@ -95,7 +95,7 @@ def _branch_cut(x: Array, other: Array) -> tuple[Array, ...]:
 def _limits(inputs: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     del inputs
     if arguments == (None, None):
-        raise KaelValueError("clamp needs min, max or both")
+        raise KaelValueError("clamp: min, max or both must be given")
     return arguments
 
 

@@ -52,7 +52,7 @@ def _text(rows: list[Row]) -> str:
 def _json(rows: list[Row]) -> str:
     from kael_cli.reporters.json import document
 
-    return document(rows)
+    return document([dict(row) for row in rows])
 
 
 def _markdown(rows: list[Row]) -> str:

@@ -189,11 +189,11 @@ def check_text(op):
             if gradients[which] is None:
                 continue
             value = parse(in_language(text)).evaluate(names)._array
-            if op.broadcasts:
-                shape = np.broadcast_shapes(value.shape, out.shape, sample.inputs[which].shape)
-                if "reduction" in names:
-                    shape = np.broadcast_shapes(*(array.shape for array in sample.inputs))
-                value = sum_to_shape(np.broadcast_to(value, shape), sample.inputs[which].shape)
+            given = sample.inputs[which].shape
+            if op.broadcasts and (value.shape != given or "reduction" in names):
+                loss = [array.shape for array in sample.inputs] if "reduction" in names else []
+                shape = np.broadcast_shapes(value.shape, given, *(loss or [out.shape]))
+                value = sum_to_shape(np.broadcast_to(value, shape), given)
             assert value.shape == gradients[which].shape, f"{op.name}: {text}"
             np.testing.assert_allclose(
                 gradients[which], value, rtol=1e-9, atol=1e-11, err_msg=f"{op.name}: {text}"

@@ -59,6 +59,9 @@ KINKS = {
     "std": ([np.ones(3)], {}),
     "max": ([np.array([2.0, 2.0, 1.0])], {}),
     "min": ([np.array([1.0, 1.0, 2.0])], {}),
+    "sort": ([np.array([1.0, 1.0, 3.0])], {}),
+    "topk": ([np.array([1.0, 3.0, 1.0])], {"k": 2}),
+    "median": ([np.array([2.0, 1.0, 2.0])], {}),
     "amax": ([np.array([2.0, 2.0, 1.0])], {}),
     "amin": ([np.array([1.0, 1.0, 2.0])], {}),
 } | {name: ([ONE, ONE], {}) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
