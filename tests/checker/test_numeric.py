@@ -168,7 +168,9 @@ def test_given_tolerances_apply_as_they_are():
 
 def test_smooth_entries_cost_two_evaluations():
     calls = []
-    compared(lambda x: calls.append(1) or np.tanh(x).sum(), [0.3, 0.7], 1 - np.tanh([0.3, 0.7]) ** 2)
+    compared(
+        lambda x: calls.append(1) or np.tanh(x).sum(), [0.3, 0.7], 1 - np.tanh([0.3, 0.7]) ** 2
+    )
     assert len(calls) == 1 + 2 * 2
 
 
