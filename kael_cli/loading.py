@@ -17,7 +17,7 @@ def load(options: TargetOptions, *, gate: bool = False) -> Selection:
     A gate runs every case and takes no name without a value; a command that shows runs the base
     and draws such a name.
     """
-    return resolve(
+    loaded = resolve(
         options.targets,
         options.input or (),
         options.const or (),
@@ -27,6 +27,11 @@ def load(options: TargetOptions, *, gate: bool = False) -> Selection:
         draw_missing=not gate,
         max_elements=options.max_elements or MAX_ELEMENTS,
     )
+    wrong_values = [one for one in loaded.errors if one.place.label.startswith(("-i ", "-c "))]
+    if wrong_values:
+        # What -i and -c meant is not known, so neither is what to run.
+        loaded.instances, loaded.errors, loaded.notes = [], wrong_values, []
+    return loaded
 
 
 @contextlib.contextmanager

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from kael.checker.model import Check, Status
 
 
+STATED = ("numeric", "derivative", "expect")
+"""The kinds of check that hold a gradient against something; the others are its properties."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The likely cause of a failure: a code with a manual page, a sentence, and a remedy."""
@@ -43,6 +47,8 @@ class Result:
     column: int | None = None
     label: str = ""
     """The place's name where there is no file (`<expression>`)."""
+    at: str = ""
+    """The place of what does not hold (a claim, a golden value), where it has one of its own."""
     status: "Status" = "passed"
     seconds: float = 0.0
     checks: "list[Check]" = field(default_factory=list)

@@ -20,12 +20,9 @@ from kael.specs.expression import Expression, current_span
 from kael.specs.inputs import generator
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
-from kael.specs.results import Diagnosis, Fault, Result
+from kael.specs.results import STATED, Diagnosis, Fault, Result
 from kael.specs.runner import AnomalyError, Evaluated, claims_of
 from kael.tensors import Tensor
-
-STATED = ("numeric", "derivative", "expect")
-"""The kinds of check that hold a gradient against something; the others are its properties."""
 
 NOTHING = "nothing compared: "
 
@@ -156,6 +153,7 @@ def _examine(instance: Instance, request: Request, result: Result) -> None:
     for number in range(1, samples + 1):
         _sample(evaluated, options, number, result)
     _conclude(result)
+    result.at = _where(instance, result.checks)
 
 
 def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
@@ -336,6 +334,20 @@ def _conclude(result: Result) -> None:
     result.notes = [note for note in result.notes if note not in said]
     result.checks = []
     result.reason = said[0] if said else f"{NOTHING}no differences, claims or expectations"
+
+
+def _where(instance: Instance, checks: Sequence[Check]) -> str:
+    """Return the place of the statement that does not hold, if it is one of the author's."""
+    bad = next((check for check in checks if check.status == "failed"), None)
+    place: Place | None = None
+    if bad is not None and bad.kind == "derivative" and bad.input is not None:
+        claim = instance.spec.derivatives.get(bad.input)
+        place = claim.place if isinstance(claim, Expression) else None
+    elif bad is not None and bad.kind == "expect" and instance.expect is not None:
+        expect = instance.expect
+        golden = expect.value if bad.input is None else expect.grad.get(bad.input)
+        place = expect.place if golden is None else golden.place
+    return "" if place is None else str(place)
 
 
 def _expect_failure(instance: Instance, result: Result) -> None:

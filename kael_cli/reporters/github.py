@@ -15,7 +15,9 @@ class GithubReporter:
     def each(self, result: Result) -> str:
         """One annotation, for a result that does not hold or that has a note."""
         if sentence.holds(result, allow_inconclusive=self._allow_inconclusive):
-            return "".join(_command("notice", result, "note", note) for note in result.notes)
+            return "".join(
+                _command("notice", result, "note", note) for note in sentence.notes(result)
+            )
         code, _ = (sentence.faults(result) or [(result.status, "")])[0]
         level = "warning" if result.status == "inconclusive" else "error"
         return _command(level, result, code, self._text.each(result).rstrip("\n"))

@@ -9,9 +9,9 @@ from kael.specs.results import Result
 UNDIAGNOSED = "mismatch"
 """The code of a failure for which no likely cause is known."""
 
-COLUMNS = {
+COLUMNS: dict[str, tuple[str, ...]] = {
     "derivative": ("claimed", "found", "error of found"),
-    "expect": ("computed", "expected", ""),
+    "expect": ("computed", "expected"),
     "numeric": ("analytic", "numeric", "numeric error"),
 }
 """What the two sides of an entry, and the error of the second, are called in each kind of check."""
@@ -33,10 +33,16 @@ def faults(result: Result) -> list[tuple[str, str]]:
     if result.diagnosis:
         return [(entry.code, entry.message) for entry in result.diagnosis]
     if result.status == "inconclusive":
-        return [("inconclusive", _undecided(check)) for check in bad_checks(result)] or [
-            ("inconclusive", "no verdict is possible at this point")
-        ]
+        found = [("inconclusive", _undecided(check)) for check in bad_checks(result)]
+        # a claim and kael's gradient are often undecided for one and the same reason
+        return list(dict.fromkeys(found))
     return [(UNDIAGNOSED, _differs(check)) for check in bad_checks(result)]
+
+
+def notes(result: Result) -> list[str]:
+    """The notes of a result that its faults and evidence do not tell already."""
+    told = {f"{check.input}: {check.note}" for check in bad_checks(result)}
+    return [note for note in dict.fromkeys(result.notes) if note not in told]
 
 
 def bad_checks(result: Result) -> list[Check]:
@@ -57,7 +63,8 @@ def tally(check: Check) -> str:
         text = f"{subject}: {check.compared} {noun} {check.status}"
     if check.max_abs_error:
         text += f", largest error {check.max_abs_error:.3g} (relative {check.max_rel_error:.3g})"
-    return text + (f"; {check.note}" if check.note else "")
+    told = check.status == "inconclusive" or not check.note
+    return text if told else f"{text}; {check.note}"
 
 
 def numbers(failure: Failure) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kael.checker.model import Check
-from kael.specs.results import Result, Run
+from kael.specs.results import STATED, Result, Run
 from kael_cli.reporters import sentence
 
 COLORS = {"passed": "green", "xfailed": "yellow", "skipped": "yellow", "inconclusive": "yellow"}
@@ -56,7 +56,7 @@ class TextReporter:
         elif result.checks:
             text += f" ({_compared(result.checks)})"
         text += "\n"
-        for note in result.notes:
+        for note in sentence.notes(result):
             text += f"  note: {note}\n"
         if self._verbose:
             for check in result.checks:
@@ -67,13 +67,13 @@ class TextReporter:
         if result.error is not None:
             return self._error(result)
         (code, first), *more = sentence.faults(result) or [(result.status, "does not hold")]
-        fault = self._paint("bold", f"{result.place}: {result.title}: {first}")
+        fault = self._paint("bold", f"{result.at or result.place}: {result.title}: {first}")
         text = f"{fault} [{self._paint(COLORS.get(result.status, 'red'), code)}]\n"
         for other_code, other in more:
             text += f"  and {other} [{other_code}]\n"
         for check in sentence.bad_checks(result):
             text += f"    {sentence.tally(check)}\n" + self._table(check)
-        for note in result.notes:
+        for note in sentence.notes(result):
             text += f"  note: {note}\n"
         for remedy in dict.fromkeys(entry.remedy for entry in result.diagnosis if entry.remedy):
             text += f"  help: {remedy}\n"
@@ -99,7 +99,8 @@ class TextReporter:
         if not failures:
             return ""
         head = ("index", *sentence.COLUMNS.get(check.kind, sentence.COLUMNS["numeric"]))
-        rows = [head, *((sentence.index(one), *sentence.numbers(one)) for one in failures)]
+        rows = [(sentence.index(one), *sentence.numbers(one))[: len(head)] for one in failures]
+        rows.insert(0, head)
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
         text = ""
         for row in rows:
@@ -114,6 +115,6 @@ def _compared(checks: list[Check]) -> str:
     """What was looked at: `numeric x, w; expect`."""
     inputs: dict[str, list[str]] = {}
     for check in checks:
-        if check.compared:
-            inputs.setdefault(check.kind, []).extend([check.input] if check.input else [])
-    return "; ".join(f"{kind} {', '.join(names)}".rstrip() for kind, names in inputs.items())
+        if check.compared and check.kind in STATED:
+            inputs.setdefault(check.kind, []).append(check.input or "value")
+    return "; ".join(f"{kind} {', '.join(dict.fromkeys(names))}" for kind, names in inputs.items())

@@ -1,0 +1,303 @@
+"""`backward`, `trace`, `dot` and `tree` on every kind of target."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+X, W = ("-i", "x=[1,2]"), ("-i", "w=[0.5,-1]")
+GATE = ("tanh(x*w + x).sum()", *X, *W)
+
+TRACE = """\
+backward SumBackward shape=[] norm=1
+backward TanhBackward shape=[2] norm=1.41421
+backward AddBackward shape=[2] norm=1.0162
+backward MulBackward shape=[2] norm=1.0162
+backward AccumulateGrad shape=[2] norm=2.00815
+backward AccumulateGrad shape=[2] norm=0.27106
+"""
+
+SPECS = """\
+specs:
+  - name: gate
+    inputs: {x: [1, 2], w: [0.5, -1]}
+    let: {u: x * w, v: u + x}
+    output: tanh(v).sum()
+    cases:
+      zero: {x: [0, 0]}
+  - name: square
+    inputs: {x: [3]}
+    output: (x ** 2).sum()
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gate.yaml").write_text(SPECS, encoding="utf-8")
+    return "gate.yaml"
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def give(text):
+        stream = types.SimpleNamespace(buffer=io.BytesIO(text.encode()))
+        monkeypatch.setattr(sys, "stdin", stream)
+
+    return give
+
+
+def test_trace_prints_the_lines_of_the_worked_example(kael):
+    assert kael("trace", *GATE) == (0, TRACE, "")
+
+
+def test_trace_of_the_diamond(kael):
+    ran = kael("trace", "(x*2 + x*3).sum()", *X)
+    assert len(ran.out.splitlines()) == 5
+    assert ran.out.endswith("backward AccumulateGrad shape=[2] norm=7.07107\n")
+
+
+def test_trace_as_json_names_steps_and_sub_expressions(kael):
+    document = json.loads(kael("trace", *GATE, "--format", "json").out)
+    (result,) = document["results"]
+    assert (result["status"], result["file"], result["error"]) == ("passed", None, None)
+    steps = result["steps"]
+    assert [step["step"] for step in steps] == [1, 2, 3, 4, 5, 6]
+    assert [step["name"] for step in steps] == [None, None, None, None, "w", "x"]
+    assert steps[3]["expr"] == "x*w"
+    assert steps[3]["shape"] == [2]
+    assert steps[3]["norm"] == pytest.approx(1.016196284854005, rel=1e-12)
+
+
+def test_let_names_name_steps(kael, file):
+    document = json.loads(kael("trace", f"{file}::gate", "--format", "json").out)
+    assert [step["name"] for step in document["results"][0]["steps"]][2:4] == ["v", "u"]
+
+
+def test_trace_shows_some_steps(kael):
+    ran = kael("trace", *GATE, "--only", "Mul", "--values")
+    assert ran.out == "backward MulBackward shape=[2] norm=1.0162 [0.180707, 1]\n"
+    assert len(kael("trace", *GATE, "--top", "2").out.splitlines()) == 2
+    assert "expression" in kael("trace", *GATE, "--format", "table").out.splitlines()[0]
+    assert kael("trace", *GATE, "--only", "Nope").code == 2
+
+
+def test_backward_shows_the_value_and_every_gradient(kael):
+    ran = kael("backward", *GATE, "-c", "q=7")
+    assert ran == (
+        0,
+        "value   shape=[]   0.905148\n"
+        "grad x  shape=[2]  [0.271060, 0]\n"
+        "grad w  shape=[2]  [0.180707, 2]\n"
+        "grad q             none\n",
+        "",
+    )
+
+
+def test_backward_as_json_has_the_exact_numbers(kael):
+    document = json.loads(kael("backward", *GATE, "-c", "q=7", "--format", "json").out)
+    (result,) = document["results"]
+    assert result["output"] == {
+        "shape": [],
+        "dtype": "float64",
+        "value": pytest.approx(0.9051482536448664, abs=1e-15),
+    }
+    assert result["grads"]["w"]["value"] == [pytest.approx(0.18070663892364855), 2.0]
+    assert result["grads"]["q"] is None
+    assert list(result["grads"]) == ["x", "w", "q"]
+
+
+def test_a_big_gradient_is_summarised_unless_asked_for(kael):
+    short = kael("backward", "(x**2).sum()", "-i", "x=arange(1000)")
+    assert short.out.splitlines()[1] == (
+        "grad x  shape=[1000]  norm=36487.4 min=0 max=1998 mean=999"
+    )
+    assert len(kael("backward", "(x**2).sum()", "-i", "x=arange(1000)", "-v").out) > 5000
+
+
+def test_nan_is_printed_and_noted_and_no_failure(kael):
+    ran = kael("backward", "log(x)", "-i", "x=-1")
+    assert ran.code == 0
+    assert ran.out.startswith("value   shape=[]  nan\n")
+    assert ran.err.startswith("note: log(x): the value is not finite")
+    document = json.loads(kael("backward", "log(x)", "-i", "x=-1", "--format", "json").out)
+    assert document["results"][0]["output"]["value"] == "NaN"
+
+
+def test_anomaly_stops_at_the_first_nan_with_exit_1(kael):
+    arguments = ("where(x > 0, log(x), x*2).sum()", "-i", "x=[0, 1]")
+    ran = kael("backward", *arguments, "--anomaly")
+    assert ran.code == 1
+    assert ran.err.startswith("<expression>:1:14: Function LogBackward returned NaN")
+    assert kael("backward", *arguments).code == 0
+    traced = kael("trace", *arguments, "--anomaly")
+    assert (traced.code, traced.out.splitlines()[-1].split()[1]) == (1, "LogBackward")
+    document = json.loads(kael("trace", *arguments, "--anomaly", "--format", "json").out)
+    assert document["results"][0]["status"] == "failed"
+
+
+def test_the_environment_turns_anomaly_detection_on(kael, monkeypatch):
+    monkeypatch.setenv("KAEL_DETECT_ANOMALY", "1")
+    assert kael("backward", "where(x > 0, log(x), x*2).sum()", "-i", "x=[0, 1]").code == 1
+
+
+def test_a_name_without_a_value_is_drawn_and_noted(kael):
+    first = kael("backward", "x * 2")
+    assert first.code == 0
+    assert first.err.startswith("note: x drawn from a standard normal")
+    assert "-i x=VALUE" in first.err
+    assert kael("backward", "x * 2") == first
+    assert kael("backward", "x * 2", "--seed", "1").out != first.out
+    assert kael("backward", "x * 2", "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x * 2", *X], "only for scalar outputs, got shape [2]\n"),
+        (["x * 2", "-c", "x=1"], "backward needs a tensor that requires grad"),
+        (["tahn(x)", *X], "<expression>:1:1: unknown operation 'tahn'; did you mean 'tanh'?"),
+        (["x @ w", *X, "-i", "w=[1,2,3]"], "<expression>:1:1: "),
+        (["x", "-i", "x=[[1,2],[3]]"], "-i x:1:"),
+        (["x", *X, "-i", "y"], "a value is missing"),
+        (["specs/nothing.yaml"], "specs/nothing.yaml: there is no such file or folder"),
+    ],
+)
+def test_bad_input_is_one_message_with_its_place_and_exit_2(kael, arguments, message):
+    for command in ("backward", "trace"):
+        ran = kael(command, *arguments)
+        assert (ran.code, ran.out) == (2, "")
+        assert message in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_a_missing_upstream_names_the_remedy(kael):
+    assert "upstream: ones" in kael("backward", "x * 2", *X).err
+
+
+def test_a_broken_spec_still_yields_json(kael):
+    ran = kael("backward", "tahn(x)", *X, "--format", "json")
+    assert ran.code == 2
+    (result,) = json.loads(ran.out)["results"]
+    assert result["status"] == "error"
+    assert result["error"] == {
+        "message": "unknown operation 'tahn'; did you mean 'tanh'?",
+        "file": None,
+        "line": 1,
+        "column": 1,
+    }
+
+
+def test_several_results_have_titles_and_only_the_base_is_shown(kael, file):
+    ran = kael("trace", file)
+    assert [line for line in ran.out.splitlines() if line[0] == "#"] == ["# gate", "# square"]
+    named = kael("trace", f"{file}::gate[zero]", f"{file}::square")
+    assert named.out.startswith("# gate[zero]\n")
+
+
+def test_one_bad_target_does_not_stop_the_others(kael, file):
+    ran = kael("backward", "tahn(x)", f"{file}::square")
+    assert ran.code == 2
+    assert "value   shape=[]   9\n" in ran.out
+
+
+def test_values_override_a_file_and_unknown_names_are_errors(kael, file):
+    ran = kael("backward", f"{file}::square", "-i", "x=[5]")
+    assert ran.out == "value   shape=[]   25\ngrad x  shape=[1]  [10]\n"
+    assert "no selected spec has an input 'z'" in kael("backward", file, "-i", "z=1").err
+
+
+def test_a_spec_from_standard_input(kael, stdin):
+    stdin("inputs: {x: [1, 2]}\noutput: (x * 3).sum()\n")
+    assert kael("backward", "-").out.splitlines()[1] == "grad x  shape=[2]  [3, 3]"
+    stdin("inputs: {x: [1, 2]}\noutput: tahn(x)\n")
+    assert kael("backward", "-").err.startswith("<stdin>:2:9: unknown operation 'tahn'")
+
+
+def test_dashes_end_the_options(kael):
+    ran = kael("trace", "-i", "x=-1", "--", "-x**2")
+    assert ran.out.startswith("backward NegBackward shape=[] norm=1\n")
+
+
+def test_dtype_is_the_default_of_everything_drawn_or_typed(kael):
+    ran = kael("backward", "(x * 2).sum()", "-i", "x=[1,2]", "--dtype", "float32")
+    assert "float32" in ran.out
+    assert "float32" not in kael("backward", "(x * 2).sum()", "-i", "x=[1,2]").out
+
+
+def test_results_go_to_a_file_whole(kael, tmp_path):
+    path = tmp_path / "trace.txt"
+    assert kael("trace", *GATE, "-o", str(path)) == (0, "", "")
+    assert path.read_text() == TRACE
+    assert kael("trace", "tahn(x)", "-o", str(path)).code == 2
+    assert path.read_text() == TRACE
+    assert os.listdir(tmp_path) == ["trace.txt"]
+
+
+def test_the_tree_of_the_worked_example(kael):
+    assert kael("tree", *GATE) == (
+        0,
+        "SumBackward\n"
+        "└── TanhBackward\n"
+        "    └── AddBackward\n"
+        "        ├── MulBackward\n"
+        "        │   ├── AccumulateGrad (x)\n"
+        "        │   └── AccumulateGrad (w)\n"
+        "        └── AccumulateGrad (x) same node as above\n",
+        "",
+    )
+
+
+def test_a_leaf_used_twice_is_one_node_with_two_edges(kael):
+    out = kael("dot", *GATE).out
+    assert out.startswith("digraph ")
+    assert out.count("AccumulateGrad (x)") == 1
+    document = json.loads(kael("dot", *GATE, "--format", "json").out)["results"][0]
+    leaf = next(n["id"] for n in document["nodes"] if n["label"] == "AccumulateGrad (x)")
+    assert sum(edge["to"] == leaf for edge in document["edges"]) == 2
+    assert all(edge["shape"] == [2] for edge in document["edges"])
+
+
+@pytest.mark.parametrize("command", ["dot", "tree"])
+def test_a_drawing_shows_one_spec(kael, file, command):
+    ran = kael(command, file)
+    assert (ran.code, ran.out) == (2, "")
+    assert "gate.yaml::gate\n" in ran.err
+    assert "gate.yaml::square\n" in ran.err
+    assert kael(command, f"{file}::gate").code == 0
+    assert kael(command, "sum(3)").code == 2
+    assert kael(command, *GATE, "--mermaid").out.startswith("flowchart")
+
+
+def test_a_drawing_without_graphviz_says_how_to_get_it(kael, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = kael("dot", *GATE, "-o", str(tmp_path / "graph.svg"))
+    assert ran.code == 2
+    assert "Graphviz is not installed" in ran.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(
+        [sys.executable, "-m", "kael_cli", "trace", *GATE], stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_piped_output_has_no_colour_and_no_width():
+    variables = {**os.environ, "COLUMNS": "20", "TERM": "xterm"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "kael_cli", "backward", *GATE],
+        capture_output=True,
+        text=True,
+        env=variables,
+    )
+    assert ran.stdout.splitlines()[1] == "grad x  shape=[2]  [0.271060, 0]"
+    assert "\x1b" not in ran.stdout
