@@ -78,7 +78,10 @@ def test_inits() -> None:
         ({"value": [0.5], "dtype": "int64"}, "0.5 is not an integer, and the dtype is int64"),
         ({"value": [2], "dtype": "bool"}, "2 is neither true nor false, and the dtype is bool"),
         ({"value": [300], "dtype": "uint8"}, "300 is beyond the range of uint8"),
-        ({"value": [2**70], "dtype": "int64"}, "1180591620717411303424 is beyond the range of int64"),
+        (
+            {"value": [2**70], "dtype": "int64"},
+            "1180591620717411303424 is beyond the range of int64",
+        ),
         ({"value": [1e300], "dtype": "float32"}, "1e+300 is beyond the range of float32"),
         ({"value": [float("nan")], "dtype": "int64"}, "nan is not an integer"),
         ({"value": 10**400}, "an integer of 401 digits is beyond the range of float64"),

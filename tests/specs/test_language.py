@@ -94,7 +94,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "column", "message"), REFUSED, ids=[row[0][:30] for row in REFUSED])
+@pytest.mark.parametrize(
+    ("text", "column", "message"), REFUSED, ids=[row[0][:30] for row in REFUSED]
+)
 def test_refusal_names_place_and_fault(text: str, column: int, message: str) -> None:
     error = refusal(text)
     assert error.message.startswith(message)

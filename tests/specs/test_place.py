@@ -53,7 +53,8 @@ def test_tabs_keep_the_caret_aligned() -> None:
 
 def test_long_line_is_cut_around_the_caret() -> None:
     line, caret = point_at("a" * 500 + "Z" + "b" * 500, 501)
-    assert line.startswith("…") and line.endswith("…")
+    assert line.startswith("…")
+    assert line.endswith("…")
     assert line[caret.index("^")] == "Z"
     assert len(line) < 120
 

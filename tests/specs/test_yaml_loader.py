@@ -1,4 +1,5 @@
 """YAML specs: every key, and every error with its line and column."""
+# ruff: noqa: E501 (a table reads better with a case a line)
 
 import textwrap
 import time
@@ -380,7 +381,7 @@ ERRORS = [
         "f.yaml:3:13: unknown key 'epz' in gradcheck; did you mean 'eps'?",
     ),
     (BASE + "gradcheck: {eps: 0}\n", "f.yaml:3:18: eps must be positive and finite"),
-    (BASE + "gradcheck: {eps: 1e}\n", "f.yaml:3:18: a number is expected, got the text '1e'"),
+    (BASE + "gradcheck: {eps: 1e}\n", "f.yaml:3:18: eps must be a number, got the text '1e'"),
     (BASE + "gradcheck: {mode: ful}\n", "f.yaml:3:19: unknown mode 'ful'; did you mean 'full'?"),
     (BASE + "gradcheck: {inputs: [q]}\n", "f.yaml:3:22: there is no input 'q'"),
     (BASE + "gradcheck: {inputs: x}\n", "f.yaml:3:21: inputs must be a list of names"),
