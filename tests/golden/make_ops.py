@@ -790,6 +790,8 @@ def indexing(table):
     table.add("where", "hidden-nan", mask([True, False]), of([1.0, NAN]), of([INF, 2.0]))
     table.add("where", "0d", mask(True), draw(2), draw())
     table.add("where", "mixed", mask([True, False]), draw(2, dtype="float32"), draw(2))
+    table.add("masked_select", "row", draw(2, 3), mask([True, False, True]))
+    table.add("masked_select", "none", draw(2), mask([False, False]))
     table.add("masked_fill", "row", grid, mask([True, False, False, True]), -INF)
     table.add("masked_fill", "all", draw(2), mask(True), 7.0)
 
@@ -817,6 +819,7 @@ def matrices(table):
     table.add("dot", "plain", draw(3), draw(3))
     table.add("dot", "empty", draw(0), draw(0))
     table.add("mv", "plain", draw(2, 3), draw(3))
+    table.add("mm", "plain", draw(2, 3), draw(3, 4))
     table.add("bmm", "plain", draw(2, 2, 3), draw(2, 3, 2))
     table.add("einsum", "matmul", "ij,jk->ik", draw(2, 3), draw(3, 2))
     table.add("einsum", "batch", "bij,bjk->bik", draw(2, 2, 3), draw(2, 3, 2))
@@ -926,6 +929,8 @@ def without_gradient(table):
         table.add(op, "dim", draw(2, 3), dim=1, gradient="none")
         table.add(op, "keep", draw(2, 3), dim=0, keepdim=True, gradient="none")
         table.add(op, "first-of-ties", of([1.0, 3.0, 3.0, 1.0]), gradient="none")
+    table.add("count_nonzero", "flat", of([[0.0, 2.0], [NAN, 0.0]]), gradient="none")
+    table.add("count_nonzero", "dim", of([[0.0, 2.0], [1.0, 3.0]]), dim=1, gradient="none")
     for op in ("all", "any"):
         table.add(op, "dim", mask([[True, False], [True, True]]), dim=1, gradient="none")
         table.add(op, "floats", of([0.0, 2.0]), gradient="none")

@@ -388,8 +388,8 @@ def check_integers(op):
 def check_kink(op, at, cone=False):
     """The predicate is 0 at the point, and beside it tells the sides apart.
 
-    `at` is the operands and arguments of a point on the kink; `cone`: the kink is a lone point,
-    so that there are no sides.
+    `at` is the operands and arguments of a point on the kink; `cone`: there are no sides, as at the
+    tip of a cone, and the predicate is a distance.
     """
     arrays, arguments = at
     arrays = [np.asarray(array) for array in arrays]
