@@ -81,7 +81,7 @@ def blank(instance: Instance) -> Result:
 def unloadable(error: SpecError) -> Result:
     """Return the result for what could not even be loaded."""
     place = error.place
-    result = Result("", None, place.file, place.line, place.column, place.label, "error")
+    result = Result("", None, place.file, place.line, place.column, place.label, status="error")
     result.error = fault_of(error)
     return result
 
