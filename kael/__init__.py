@@ -84,7 +84,7 @@ def __getattr__(name: str) -> Any:
         from kael.ops import lookup
 
         found = lookup(name)
-        if found is None or not getattr(found, "is_function", True):
+        if found is None or not found.is_function:
             raise AttributeError(f"module 'kael' has no attribute {name!r}")
         value = found.function
     globals()[name] = value
@@ -92,9 +92,11 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from kael.ops import COMPOSITES, REGISTRY
+    from kael.ops import ALIASES, COMPOSITES, REGISTRY
 
-    return sorted({"__version__", *_FACES, *_HOME, *REGISTRY, *COMPOSITES})
+    functions = [name for name, op in REGISTRY.items() if op.is_function]
+    aliases = [name for name, of in ALIASES.items() if of in functions or of in COMPOSITES]
+    return sorted({"__version__", *_FACES, *_HOME, *functions, *aliases, *COMPOSITES})
 
 
 __all__ = ["__version__", "autograd", "debug", "micrograd", "ops"]

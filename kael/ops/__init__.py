@@ -1,48 +1,29 @@
 """The operations: one module a family, each operation declared once.
 
-`kael.ops` imports every family and attaches methods and operators to `Tensor`.
+Importing `kael.ops` gives `Tensor` its operators and methods; a family is imported when one of
+its names is first used. `REGISTRY`, `ALIASES` and `COMPOSITES` are complete: asking for them here
+imports every family.
 """
 
-from kael.ops import (
-    activation,
-    compare,
-    contract,
-    index,
-    linalg,
-    loss,
-    math,
-    nn,
-    positions,
-    reduce,
-    scan,
-    sort,
-    special,
-    view,
-)
-from kael.ops.attach import attach
-from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY, Composite, Operation, lookup
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "ALIASES",
-    "COMPOSITES",
-    "REGISTRY",
-    "Composite",
-    "Operation",
-    "activation",
-    "compare",
-    "contract",
-    "index",
-    "linalg",
-    "lookup",
-    "loss",
-    "math",
-    "nn",
-    "positions",
-    "reduce",
-    "scan",
-    "sort",
-    "special",
-    "view",
-]
+from kael.ops.attach import attach
+from kael.ops.declare import Composite, Operation
+from kael.ops.registry import load_all, lookup
+
+if TYPE_CHECKING:
+    from kael.ops.registry import ALIASES, COMPOSITES, REGISTRY
+
+__all__ = ["ALIASES", "COMPOSITES", "REGISTRY", "Composite", "Operation", "lookup"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("ALIASES", "COMPOSITES", "REGISTRY"):
+        raise AttributeError(f"module 'kael.ops' has no attribute {name!r}")
+    from kael.ops import registry
+
+    load_all()
+    return getattr(registry, name)
+
 
 attach()

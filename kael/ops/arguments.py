@@ -43,7 +43,8 @@ def require_ndim(operation: str, x: Tensor, ndim: int, name: str = "x") -> None:
     """Raise `KaelValueError` unless the operand has that many dims."""
     if x.ndim != ndim:
         raise KaelValueError(
-            f"{operation}: {name} must have {ndim} dims, got shape {shapes.text(x.shape)}"
+            f"{operation}: {name} must have {ndim} {'dim' if ndim == 1 else 'dims'}, "
+            f"got shape {shapes.text(x.shape)}"
         )
 
 

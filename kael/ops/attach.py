@@ -1,4 +1,8 @@
-"""Gives `Tensor` its operators and methods, from the declarations and the engine."""
+"""Gives `Tensor` its operators and methods, from the declarations and the engine.
+
+Nothing is imported before it is used: an operator looks its operation up at its first call and
+puts the real method in its own place; other methods are found by `Tensor.__getattr__`.
+"""
 
 from __future__ import annotations
 
@@ -10,65 +14,104 @@ import numpy as np
 from kael import shapes
 from kael.engine import backward as engine
 from kael.errors import KaelTypeError, KaelValueError
-from kael.ops import inplace
-from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY
-from kael.ops.index import getitem
-from kael.ops.view import transpose
+from kael.ops.names import FAMILIES, IN_PLACE
+from kael.ops.registry import lookup
 from kael.tensors import Tensor
 
 OPERATORS = {
-    "__add__": "add",
-    "__sub__": "sub",
-    "__mul__": "mul",
-    "__truediv__": "div",
-    "__floordiv__": "floor_divide",
-    "__mod__": "remainder",
-    "__pow__": "pow",
-    "__matmul__": "matmul",
-    "__and__": "bitwise_and",
-    "__or__": "bitwise_or",
-    "__xor__": "bitwise_xor",
-    "__lt__": "lt",
-    "__le__": "le",
-    "__gt__": "gt",
-    "__ge__": "ge",
-    "__eq__": "eq",
-    "__ne__": "ne",
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
 }
-REFLECTED = (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-)
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+SIGNS = {"__neg__": "neg", "__abs__": "abs", "__invert__": "bitwise_not"}
+IN_PLACE_OPERATORS = {
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__setitem__": "__setitem__",
+}
 
 # What an operator takes on its other side; for anything else Python tries the other operand.
 _OPERANDS = (Tensor, int, float, np.ndarray, np.generic, list, tuple)
 
 
-def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Any:
-        if other.__class__ is Tensor or isinstance(other, _OPERANDS):
-            return function(self, other)
-        return NotImplemented
-
-    method.__name__ = method.__qualname__ = name
-    return method
+def _function(name: str) -> Callable[..., Any]:
+    op = lookup(name)
+    assert op is not None, name
+    return op.function
 
 
-def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Any:
-        return function(other, self) if isinstance(other, _OPERANDS) else NotImplemented
+def _binary(name: str) -> Callable[[], Callable[..., Any]]:
+    def resolve() -> Callable[..., Any]:
+        function = _function(name)
 
-    method.__name__ = method.__qualname__ = name
-    return method
+        def method(self: Tensor, other: Any) -> Any:
+            if other.__class__ is Tensor or isinstance(other, _OPERANDS):
+                return function(self, other)
+            return NotImplemented
+
+        return method
+
+    return resolve
+
+
+def _reflected(name: str) -> Callable[[], Callable[..., Any]]:
+    def resolve() -> Callable[..., Any]:
+        function = _function(name)
+
+        def method(self: Tensor, other: Any) -> Any:
+            return function(other, self) if isinstance(other, _OPERANDS) else NotImplemented
+
+        return method
+
+    return resolve
+
+
+def _in_place(name: str) -> Callable[..., Any]:
+    from kael.ops.inplace import METHODS
+
+    return METHODS[name]
+
+
+def _attach_late(dunder: str, resolve: Callable[[], Callable[..., Any]]) -> None:
+    """Attach a method that, when first called, puts what `resolve` returns in its place."""
+
+    def first_call(self: Tensor, *args: Any) -> Any:
+        method = resolve()
+        method.__name__ = method.__qualname__ = dunder
+        setattr(Tensor, dunder, method)
+        return method(self, *args)
+
+    setattr(Tensor, dunder, first_call)
+
+
+def _method(self: Tensor, name: str) -> Any:
+    """Find a method that no one has used yet, and attach it."""
+    if name in IN_PLACE:
+        function = _in_place(name)
+    else:
+        op = lookup(name) if name in FAMILIES else None
+        if op is None or not op.method:
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+        function = op.function
+    setattr(Tensor, name, function)
+    return getattr(self, name)
+
+
+def _getitem(self: Tensor, items: Any) -> Tensor:
+    from kael.ops.index import getitem
+
+    return getitem(self, items)
 
 
 def _backward(self: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
@@ -85,26 +128,27 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return (self[i] for i in range(self.shape[0]))
 
 
-def _transposed(self: Tensor) -> Tensor:
+def _transposed(self: Tensor) -> Any:
     """A matrix with its dims exchanged; a vector or number as it is."""
     if self.ndim > 2:
         raise KaelValueError(
             f"T is for at most 2 dims, got shape {shapes.text(self.shape)}; use mT or permute()"
         )
-    return transpose(self, 0, 1) if self.ndim == 2 else self
+    return _function("transpose")(self, 0, 1) if self.ndim == 2 else self
 
 
-def _matrix_transposed(self: Tensor) -> Tensor:
+def _matrix_transposed(self: Tensor) -> Any:
     """The tensor with its last two dims exchanged."""
     if self.ndim < 2:
         raise KaelValueError(f"mT needs at least 2 dims, got shape {shapes.text(self.shape)}")
-    return transpose(self, -2, -1)
+    return _function("transpose")(self, -2, -1)
 
 
-_ENGINE: dict[str, Any] = {
+_OWN: dict[str, Any] = {
     "T": property(_transposed),
     "mT": property(_matrix_transposed),
-    "__getitem__": getitem,
+    "__getattr__": _method,
+    "__getitem__": _getitem,
     "__iter__": _iterate,
     "backward": _backward,
     "retain_grad": engine.retain_grad,
@@ -113,21 +157,14 @@ _ENGINE: dict[str, Any] = {
 
 def attach() -> None:
     """Attach everything; called once, when `kael.ops` is imported."""
-    for method, name in OPERATORS.items():
-        setattr(Tensor, method, _operator(REGISTRY[name].function, method))
-    for stem in REFLECTED:
-        function = REGISTRY[OPERATORS[f"__{stem}__"]].function
-        setattr(Tensor, f"__r{stem}__", _reflected(function, f"__r{stem}__"))
-    for dunder, name in (("__neg__", "neg"), ("__abs__", "abs"), ("__invert__", "bitwise_not")):
-        setattr(Tensor, dunder, REGISTRY[name].function)
-    for name, op in REGISTRY.items():
-        if op.method:
-            setattr(Tensor, name, op.function)
-    for name, made in COMPOSITES.items():
-        if made.method:
-            setattr(Tensor, name, made.function)
-    for alias, name in ALIASES.items():
-        if hasattr(Tensor, name):
-            setattr(Tensor, alias, getattr(Tensor, name))
-    for name, attribute in (*inplace.METHODS.items(), *_ENGINE.items()):
+    for stem, name in OPERATORS.items():
+        _attach_late(f"__{stem}__", _binary(name))
+        _attach_late(f"__r{stem}__", _reflected(name))
+    for name in COMPARISONS:
+        _attach_late(f"__{name}__", _binary(name))
+    for dunder, name in SIGNS.items():
+        _attach_late(dunder, lambda name=name: _function(name))  # type: ignore[misc]
+    for dunder, name in IN_PLACE_OPERATORS.items():
+        _attach_late(dunder, lambda name=name: _in_place(name))  # type: ignore[misc]
+    for name, attribute in _OWN.items():
         setattr(Tensor, name, attribute)

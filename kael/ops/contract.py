@@ -76,7 +76,9 @@ def _check_equation(
 
 
 def _einsum(arrays: Sequence[Array], equation: str) -> Array:
-    return np.asarray(np.einsum(equation, *arrays, optimize=len(arrays) > 1))
+    out = np.asarray(np.einsum(equation, *arrays, optimize=len(arrays) > 1))
+    # Of one operand NumPy gives a view where nothing has to be summed.
+    return out.copy() if len(arrays) == 1 and np.may_share_memory(out, arrays[0]) else out
 
 
 def _einsum_backward(

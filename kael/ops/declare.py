@@ -19,7 +19,9 @@ the registry test compares it with the formula.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +31,7 @@ from kael.engine.formula import Formula, Plan, formula_parameters, readable_name
 from kael.engine.grad_mode import state
 from kael.engine.recording import record, record_binary, record_unary
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
+from kael.ops.registry import ALIASES, COMPOSITES, REGISTRY
 from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
 from kael.tensors import Array, Tensor, as_array
 
@@ -39,10 +42,6 @@ Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
 BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments | None]
 Batch = Literal["elementwise"] | BatchRule | None
 Samples = Callable[["np.random.Generator"], Iterable[Sample]]
-
-REGISTRY: dict[str, Operation] = {}
-ALIASES: dict[str, str] = {}
-COMPOSITES: dict[str, Composite] = {}
 
 _REQUIRED = object()
 _LITERALS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
@@ -130,6 +129,7 @@ class Operation:
         self.aliases = aliases
         self.doc = doc
         self.family = family
+        self.module = ""
         self.plans: dict[tuple[bool, ...], Plan] = {}
         self._check()
         self.function: Callable[..., Tensor] = self._make_function()
@@ -380,6 +380,8 @@ class Composite:
         self.method = method
         self.strings = strings
         function.__doc__ = f"{signature}\n\n{doc}"
+        self.is_function = True
+        self.module = _declaring_module()
         COMPOSITES[self.name] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -552,18 +554,21 @@ def composite(
     return declare
 
 
-def lookup(name: str) -> Operation | Composite | None:
-    """Return the operation that a name or an alias stands for."""
-    name = ALIASES.get(name, name)
-    return REGISTRY.get(name) or COMPOSITES.get(name)
-
-
 def _register(op: Operation) -> None:
     if op.name in REGISTRY:
         raise KaelError(f"operation {op.name} is declared twice")
     REGISTRY[op.name] = op
+    op.module = _declaring_module()
     for alias in op.aliases:
         ALIASES[alias] = op.name
+
+
+def _declaring_module() -> str:
+    """Return the module whose declaration is being run."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals["__name__"] == __name__:
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"]) if frame is not None else ""
 
 
 def _pascal(name: str) -> str:

@@ -141,7 +141,23 @@ def checked_items(x: Tensor, given_items: Items) -> Items:
             array = _from_front(array, dim, given[0])
         items.append(array)
         dim += reads
+    _require_together(items)
     return tuple(items)
+
+
+def _require_together(items: Sequence[Array | None]) -> None:
+    """Raise `KaelIndexError` unless the positions that arrays read broadcast together."""
+    read = [item for item in items if item is not None]
+    if len(read) < 2:
+        return
+    given = [(int(a.sum()),) if a.dtype.kind == "b" else a.shape for a in read]
+    try:
+        shapes.broadcast("getitem", *given)
+    except KaelValueError:
+        listed = " and ".join(shapes.text(shape) for shape in given)
+        raise KaelIndexError(
+            f"getitem: indices of shape {listed} are read together and do not broadcast"
+        ) from None
 
 
 def _from_front(array: Array, dim: int, size: int) -> Array:
@@ -336,7 +352,9 @@ def _prepare_fill(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments
     x = inputs[0]
     kind = np.asarray(value).dtype.kind
     if kind not in "fiub" or (kind == "f" and x._array.dtype.kind != "f"):
-        raise KaelTypeError(f"masked_fill: {value!r} does not fit into {x.dtype}")
+        raise KaelTypeError(
+            f"masked_fill: {value!r} does not fit into {x.dtype}; convert x with to(kael.float64)"
+        )
     return (value,)
 
 
@@ -394,10 +412,12 @@ def _by_dim(shape: Dims, amounts: Dims) -> list[tuple[int, int, int]]:
 
 
 def _pad(x: Array, amounts: Dims, mode: str, value: float) -> Array:
-    if mode != "constant":
+    if mode != "constant" and amounts:
         for dim, positions in _positions(x.shape, amounts, mode):
             x = np.take(x, positions, axis=dim)
         return x
+    if not amounts:
+        return x.copy()
     outside: list[tuple[int, int]] = [(0, 0)] * x.ndim
     for dim, (size, before, after) in enumerate(_by_dim(x.shape, amounts), 1):
         kept = builtins.slice(max(-before, 0), size - max(-after, 0))
@@ -447,6 +467,8 @@ masked_fill = Operation(
         Sample((normal(rng, (2, 3)), rng.random((2, 3)) < 0.5), {"value": -1.5}),
         Sample((normal(rng, (2, 3)), np.array([True, False, True])), {"value": 0.5}),
         Sample((normal(rng, (3,)), rng.random((2, 1)) < 0.5), {"value": 2}),
+        Sample((normal(rng, ()), np.array(False)), {"value": 1.0}),
+        Sample((normal(rng, (0, 2)), np.array([True, False])), {"value": 1.0}),
     ],
     family="index",
     doc="Return x with a number where the mask is true.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kael import kernels, shapes
+from kael import dtypes, kernels, shapes
 from kael.engine.node import sum_to_shape
 from kael.errors import KaelValueError
 from kael.ops.arguments import Arguments, Prepare, Shapes, require_floating, require_ndim
@@ -120,6 +120,17 @@ def _same(arguments: Arguments, _: Shapes) -> Arguments:
     return arguments
 
 
+def _dot(x: Array, other: Array) -> Array:
+    terms = x * other
+    return np.asarray(np.sum(terms, axis=-1, dtype=terms.dtype))
+
+
+def _trace(x: Array) -> Array:
+    # Integers and booleans sum to int64, as in sum.
+    dtype = dtypes.int64 if x.dtype.kind in "biu" else x.dtype
+    return np.asarray(np.trace(x, axis1=-2, axis2=-1, dtype=dtype))
+
+
 def _require_square(name: str, x: Tensor) -> None:
     require_floating(name, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -190,10 +201,12 @@ def _cofactors(x: Array) -> Array:
         return np.ones_like(x)
     if x.shape[-1] == 2:
         return np.stack([x[..., ::-1, 1] * [1, -1], x[..., ::-1, 0] * [-1, 1]], -1).astype(x.dtype)
-    u, s, vh = np.linalg.svd(x)
+    finite = np.isfinite(x).all(axis=(-2, -1), keepdims=True)
+    u, s, vh = np.linalg.svd(np.where(finite, x, 0))
     others = kernels.prod_backward(np.ones_like(s[..., 0]), s, s.ndim - 1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
-    return np.asarray(sign[..., None, None] * ((u * others[..., None, :]) @ vh))
+    cofactors = sign[..., None, None] * ((u * others[..., None, :]) @ vh)
+    return np.where(finite, cofactors, np.nan).astype(x.dtype, copy=False)
 
 
 def _det_backward(g: Array, x: Array) -> Array:
@@ -239,7 +252,7 @@ def _regular_matrix(rng: np.random.Generator, *shape: int) -> Array:
 
 
 dot = Operation(
-    "dot(x, other)", lambda x, other: np.sum(x * other, axis=-1),
+    "dot(x, other)", _dot,
     vjp={"x": lambda g, other: g * other, "other": lambda g, x: g * x},
     text={"x": "g * other", "other": "g * x"},
     prepare=_prepare_product("dot", 1, 1), broadcasts=True, promotes=("x", "other"),
@@ -284,7 +297,7 @@ bmm = Operation(
     doc="Return the products of two batches of matrices.",
 )  # fmt: skip
 trace = Operation(
-    "trace(x)", lambda x: np.trace(x, axis1=-2, axis2=-1),
+    "trace(x)", _trace,
     vjp={"x": lambda g, x_shape: g * np.eye(*x_shape, dtype=g.dtype)},
     text={"x": "g on the diagonal, 0 elsewhere"}, prose=True,
     prepare=_prepare_trace,

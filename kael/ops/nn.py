@@ -146,7 +146,8 @@ def _windows(x: Array, sizes: Dims, stride: Dims, padding: Dims) -> Array:
     padded = np.pad(x, border) if any(padding) else x
     windows = sliding_window_view(padded, sizes, axis=tuple(range(2, x.ndim)))
     at: tuple[Any, ...] = (..., *(np.s_[::step] for step in stride), *(np.s_[:],) * len(sizes))
-    return windows[at]
+    seen: Array = windows[at]
+    return seen
 
 
 def _convolution(x: Array, weight: Array, stride: Dims, padding: Dims) -> Array:

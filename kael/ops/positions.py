@@ -184,7 +184,6 @@ scatter = Operation(
         Sample((normal(rng, (4,)), np.array([3, 0]), normal(rng, (2,))), {"dim": 0}),
         Sample((normal(rng, (3, 4)), np.array([[1, 3], [0, 2]]), normal(rng, (2, 2))), {"dim": 1}),
         Sample((normal(rng, (3, 2)), np.array([[2, 0]]), normal(rng, (1, 2))), {"dim": -2}),
-        Sample((normal(rng, (3,)), np.array([1, 2]), normal(rng, ())), {"dim": 0}),
     ],
     family="index", convention="an entry that a later one replaced has gradient 0",
     doc="Return x with src[i][j] (or a number) written at [index[i][j]][j] for dim 0.",
@@ -198,7 +197,7 @@ scatter_add = Operation(
     samples=lambda rng: [
         Sample((normal(rng, (3,)), np.array([2, 0, 2]), normal(rng, (3,))), {"dim": 0}),
         Sample((normal(rng, (3, 4)), rng.integers(0, 4, (2, 5)), normal(rng, (2, 5))), {"dim": 1}),
-        Sample((normal(rng, (3,)), np.array([1, 1]), normal(rng, ())), {"dim": 0}),
+        Sample((normal(rng, (3, 2)), np.array([[1, 1]]), normal(rng, (1, 2))), {"dim": -2}),
     ],
     family="index",
     doc="Return x with src[i][j] (or a number) added at [index[i][j]][j] for dim 0.",

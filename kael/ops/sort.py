@@ -57,7 +57,7 @@ def _top(x: Array, k: int, dim: int, largest: bool) -> Array:
 
 def _topk(x: Array, k: int, dim: int, largest: bool) -> Array:
     if x.ndim == 0:
-        return x[None][:k].reshape(() if k else (0,))
+        return x.copy()
     return _taken(x, _top(x, k, dim, largest), dim)
 
 
@@ -70,9 +70,10 @@ def _prepare_topk(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments
     k = shapes.as_index(arguments[0], "topk", "k")
     dim = shapes.wrap_dim(arguments[1], x.ndim, "topk")
     room = x.shape[dim] if x.ndim else 1
-    if not (0 if x.ndim else 1) <= k <= room:
+    least = 0 if x.ndim else 1
+    if not least <= k <= room:
         raise KaelValueError(
-            f"topk: k must be in [0, {room}], the size of dim {dim} of shape "
+            f"topk: k must be in [{least}, {room}], the size of dim {dim} of shape "
             f"{shapes.text(x.shape)}, got {k}"
         )
     return k, dim, bool(arguments[2])

@@ -1,18 +1,20 @@
 """Writes what type checkers see of the attached names: `python -m kael.ops.stubs`.
 
 Functions of `kael` and methods of `Tensor` come from the declarations, so their types do too:
-`kael/__init__.pyi` and `kael/methods.pyi`. `--check` exits with 1 where a file is stale.
+`kael/__init__.pyi` and `kael/methods.pyi`. So does the table of which family declares a name,
+`kael/ops/names.py`. `--check` exits with 1 where a file is stale.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import kael
 from kael.ops import ALIASES, COMPOSITES, REGISTRY, Composite, Operation
-from kael.ops.attach import OPERATORS, REFLECTED
+from kael.ops.attach import COMPARISONS, IN_PLACE_OPERATORS, OPERATORS, SIGNS
 from kael.ops.inplace import METHODS
 
 ROOT = Path(kael.__file__).parent
@@ -65,7 +67,7 @@ def functions_stub() -> str:
     lines += [
         f"def {name}({parameters(op).replace('bool', 'Any')}) -> {returned(op.name)}: ..."
         for name, op in declared()
-        if getattr(op, "is_function", True)
+        if op.is_function
     ]
     return "\n".join(lines) + "\n"
 
@@ -86,15 +88,17 @@ def methods_stub() -> str:
         "    def __getitem__(self, items: Any) -> Tensor: ...",
         "    def backward(self, gradient: Any = ..., retain_graph: bool = ...) -> None: ...",
         "    def retain_grad(self) -> None: ...",
-        "    def __neg__(self) -> Tensor: ...",
-        "    def __abs__(self) -> Tensor: ...",
-        "    def __invert__(self) -> Tensor: ...",
+        *(f"    def {dunder}(self) -> Tensor: ..." for dunder in SIGNS),
     ]
-    dunders = [*OPERATORS, *(f"__r{stem}__" for stem in REFLECTED)]
+    dunders = [f"__{stem}__" for stem in (*OPERATORS, *COMPARISONS)]
+    dunders += [f"__r{stem}__" for stem in OPERATORS]
+    dunders += [dunder for dunder in IN_PLACE_OPERATORS if dunder != "__setitem__"]
     for dunder in dunders:
         ignore = "  # type: ignore[override]" if dunder in ("__eq__", "__ne__") else ""
         lines.append(f"    def {dunder}(self, other: Any) -> Tensor: ...{ignore}")
     for name, method in METHODS.items():
+        if name.startswith("__i"):
+            continue
         code = method.__code__
         count = code.co_argcount
         defaults = len(method.__defaults__ or ())
@@ -115,10 +119,34 @@ def methods_stub() -> str:
     return "\n".join(lines) + "\n"
 
 
+def families_table() -> str:
+    """Return the text of `kael/ops/names.py`."""
+    modules = {name: op.module.rsplit(".", 1)[1] for name, op in declared()}
+    lines = [
+        _HEADER,
+        "FAMILIES: dict[str, str] = {",
+        *(f'    "{name}": "{modules[name]}",' for name in sorted(modules)),
+        "}",
+        "",
+        "IN_PLACE = frozenset(",
+        "    {",
+        *(f'        "{name}",' for name in sorted(METHODS) if not name.startswith("__")),
+        "    }",
+        ")",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
-    """Write the stubs, or compare them with what is there."""
+    """Write the files, or compare them with what is there."""
+    load_modules()
     stale = []
-    for name, text in (("__init__.pyi", functions_stub()), ("methods.pyi", methods_stub())):
+    texts = {
+        "__init__.pyi": functions_stub(),
+        "methods.pyi": methods_stub(),
+        "ops/names.py": families_table(),
+    }
+    for name, text in texts.items():
         path = ROOT / name
         if "--check" in sys.argv[1:]:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -128,6 +156,13 @@ def main() -> int:
     if stale:
         print(f"stale: {', '.join(stale)}; run python -m kael.ops.stubs")
     return 1 if stale else 0
+
+
+def load_modules() -> None:
+    """Import every module beside this one: a new family is not yet in the table."""
+    for path in sorted(ROOT.glob("ops/*.py")):
+        if path.stem not in ("__init__", "stubs"):
+            import_module(f"kael.ops.{path.stem}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from kael import dtypes, shapes
 from kael.errors import KaelIndexError, KaelValueError
@@ -337,14 +338,14 @@ def _prepare_diagonal(inputs: tuple[Tensor, ...], arguments: Arguments) -> Argum
 
 
 def _diagonal(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    return np.diagonal(x, offset, dim1, dim2)
+    view = np.diagonal(x, offset, dim1, dim2)
+    view.flags.writeable = x.flags.writeable  # NumPy guards against habits of its past
+    return view
 
 
 def _diagonal_backward(g: Array, x_shape: Dims, offset: int, dim1: int, dim2: int) -> Array:
     out = np.zeros(x_shape, g.dtype)
-    diagonal = np.diagonal(out, offset, dim1, dim2)
-    diagonal.flags.writeable = True  # a view of an array that is ours
-    diagonal[...] = g
+    _diagonal(out, offset, dim1, dim2)[...] = g
     return out
 
 
@@ -366,7 +367,8 @@ def _unfold(x: Array, dim: int, size: int, step: int) -> Array:
     if size == 0:
         count = x.shape[dim] // step + 1
         return np.empty((*x.shape[:dim], count, *x.shape[dim + 1 :], 0), x.dtype)
-    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis=dim)
+    apart = step >= size  # else windows overlap, and no one may write into them
+    windows = sliding_window_view(x, size, axis=dim, writeable=x.flags.writeable and apart)
     return _take_slice(windows, dim, 0, windows.shape[dim], step)
 
 
@@ -425,7 +427,7 @@ expand = Operation(
     doc="Return a view with sizes of 1 grown and new dims in front; -1 keeps a size.",
 )  # fmt: skip
 clone = Operation(
-    "clone(x)", np.copy,
+    "clone(x)", lambda x: x.copy(),
     vjp={"x": lambda g: g}, text={"x": "g"},
     analytic=True, batch="elementwise",
     samples=lambda rng: unary_samples(rng, normal), family="view",
@@ -440,7 +442,7 @@ to = Operation(
     doc="Return the elements in another dtype; in their own, a view.",
 )  # fmt: skip
 flip = Operation(
-    "flip(x, *dims)", np.flip,
+    "flip(x, *dims)", lambda x, dims: np.flip(x, dims).copy(),
     vjp={"x": lambda g, dims: np.flip(g, dims)}, text={"x": "flip(g, dims)"},
     prepare=_prepare_flip, batch=shift_dim(), analytic=True,
     samples=lambda rng: [

@@ -9,7 +9,9 @@ import ast
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from kael.ops.declare import ALIASES, COMPOSITES, REGISTRY, Composite, Operation, lookup
+from kael.ops.declare import Composite, Operation
+from kael.ops.names import FAMILIES
+from kael.ops.registry import lookup
 from kael.specs import steps
 from kael.specs.place import SpecError
 from kael.specs.spelling import did_you_mean
@@ -369,8 +371,7 @@ def find(name: str) -> Operation | Composite | None:
 
 def callable_names() -> set[str]:
     """Return every name an expression may call."""
-    names = {*REGISTRY, *ALIASES, *COMPOSITES}
-    return {name for name in names if find(name) is not None}
+    return {name for name in FAMILIES if find(name) is not None}
 
 
 def names_hint(names: Collection[Any]) -> str | None:

@@ -23,16 +23,16 @@ def run(options: OpsOptions) -> int:
 
 
 def _rows(name: str | None) -> list[Row]:
-    from kael.ops import ALIASES, COMPOSITES, REGISTRY, lookup, reference
+    from kael.ops import lookup, reference
 
     if name is None:
         return reference.rows()
     entry = lookup(name)
     if entry is None:
+        from kael.ops.names import FAMILIES
         from kael.specs.spelling import did_you_mean
 
-        known = [*REGISTRY, *COMPOSITES, *ALIASES]
-        raise CommandError(f"unknown operation '{name}'{did_you_mean(name, known)}")
+        raise CommandError(f"unknown operation '{name}'{did_you_mean(name, FAMILIES)}")
     return [reference.row(entry)]
 
 
