@@ -10,7 +10,7 @@ the same signs until single entries are left; those are judged one by one by `en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ import numpy as np
 from kael.checker.entries import Heads
 from kael.checker.kinks import SURE
 from kael.checker.model import Array, Floats
-from kael.checker.numeric import Ladder, slope
+from kael.checker.numeric import EPSILON, Ladder, slope
 from kael.checker.subject import Subject
 
 DIRECTIONS = 3
@@ -27,7 +27,7 @@ MOST_SUSPECTS = 96
 MOST_EVALUATIONS = 900
 
 # The least that is called a difference, as a share of the root of the sum of squared terms.
-_FLOOR, _FLOOR_FLOAT32 = 1e-7, 3e-5
+_FLOOR, _FLOOR_FLOAT32 = 1e-8, 3e-5
 
 _FIRST = (8.3e-5, 8.3e-6)
 _MORE = (8.3e-7, 8.3e-4, 8.3e-8, 8.3e-3, 8.3e-9)
@@ -107,10 +107,9 @@ class Walker:
             row = self.subject.evaluate()
         finally:
             self.work[entries] = x
-        change, noise = self.heads.changes(row[None, :])
+        change, noise = self.heads.change(row)
         predicted = (moved - x) @ self.analytic[entries]
-        rounding = np.finfo(np.float64).eps * np.abs(predicted)
-        return change[0] - predicted, np.hypot(noise[0], rounding)
+        return change - predicted, noise + EPSILON * np.abs(predicted)
 
     def climb(
         self,
@@ -212,17 +211,18 @@ class _Search:
         return signs
 
 
-def _by_size(walker: Walker, entries: Array) -> Iterator[Array]:
+def _by_size(walker: Walker, entries: Array) -> list[Array]:
     """Groups of entries of like size, or the large ones would hide the small ones."""
-    size = (np.abs(walker.analytic[entries]).max(axis=1)) * walker.scale[entries]
+    size = np.abs(walker.analytic[entries]).max(axis=1) * walker.scale[entries]
     largest = size.max(initial=0.0)
-    bounds = [np.inf, 1e-3 * largest, 1e-7 * largest, 0.0]
-    for high, low in pairwise(bounds):
-        group = entries[(size < high) & (size >= low) & (size > 0)]
-        if len(group):
-            yield group
-    if len(group := entries[size == 0]):
-        yield group
+    small = (1e-4 if len(entries) < 1000 else 1e-3) * largest
+    if len(entries) and size.min() >= small and largest > 0:
+        return [entries]
+    groups = []
+    for high, low in pairwise([np.inf, small, 1e-4 * small, 0.0]):
+        groups.append(entries[(size < high) & (size >= low) & (size > 0)])
+    groups.append(entries[size == 0])
+    return [group for group in groups if len(group)]
 
 
 def _agrees(

@@ -42,11 +42,17 @@ class Heads:
     def __post_init__(self) -> None:
         if self.weights is not None:
             self._parts = (EPSILON * self.weights * self.value[:, None]) ** 2
+            self._noise = np.sqrt(self._parts.sum(axis=0))
 
     @property
     def count(self) -> int:
         """How many numbers are compared for each entry."""
         return self.value.size if self.weights is None else self.weights.shape[1]
+
+    def change(self, row: Floats) -> tuple[Floats, Floats]:
+        """The change of one evaluation in which every output may have moved."""
+        assert self.weights is not None
+        return (row - self.value) @ self.weights, self._noise
 
     def changes(self, rows: Floats) -> tuple[Floats, Floats]:
         """Changes from the value at the point, a row an entry, and the rounding in them.

@@ -52,7 +52,7 @@ class Examination:
 def with_zeros(subject: Subject, gradients: list[Array | None]) -> tuple[list[Array], list[bool]]:
     """Gradients as float64 arrays, with zeros where none arrived, and where that was."""
     filled = [
-        np.zeros(array.shape) if part is None else np.array(part, dtype=np.float64)
+        np.zeros(array.shape) if part is None else np.asarray(part, dtype=np.float64)
         for part, array in zip(gradients, subject.arrays, strict=True)
     ]
     return filled, [part is None for part in gradients]
@@ -63,6 +63,8 @@ def value(ex: Examination) -> list[Check]:
     float32 = ex.subject.float32
     size = float(np.abs(ex.value).max(initial=0.0))
     allowed = (_SAME_FLOAT32 if float32 else _SAME) * size
+    if ex.recorded.tobytes() == ex.value.tobytes():
+        return [Check("value", None, "passed", compared=ex.value.size)]
     off = np.abs(ex.recorded - ex.value)
     wrong = ~(off <= allowed) & ~(np.isnan(ex.recorded) & np.isnan(ex.value))
     check = Check("value", None, "passed", compared=ex.value.size, wrong=int(wrong.sum()))
@@ -103,10 +105,11 @@ def repeatable(ex: Examination) -> list[Check]:
         note = NOT_DETERMINISTIC
         return [Check("repeatable", None, "inconclusive", ex.value.size, wrong, note=note)]
     second = ex.vjp(ex.weights)
+    if all(a.tobytes() == b.tobytes() for a, b in zip(ex.gradients, second, strict=True)):
+        return [Check("repeatable", None, "passed", ex.value.size)]
     wrong = sum(
         int((~((np.abs(a - b) <= 1e-10 * np.abs(a)) | (np.isnan(a) & np.isnan(b)))).sum())
         for a, b in zip(ex.gradients, second, strict=True)
-        if not np.array_equal(a, b)
     )
     check = Check("repeatable", None, "passed", ex.value.size, wrong)
     if wrong:
@@ -121,9 +124,11 @@ def zero(ex: Examination) -> list[Check]:
     checks = []
     for which, found in enumerate(ex.vjp(np.zeros(ex.value.size))):
         # Where the slope itself is infinite, 0 * inf is no news.
-        wrong = (found != 0) & np.isfinite(ex.gradients[which])
+        wrong = found != 0
+        if wrong.any():
+            wrong &= np.isfinite(ex.gradients[which])
         note = "the gradient is not zero for an upstream gradient of zero"
-        checks.append(_per_input(ex, "zero", which, found, np.zeros(found.shape), wrong, note))
+        checks.append(_per_input(ex, "zero", which, found, 0 * found, wrong, note))
     return checks
 
 
@@ -143,16 +148,21 @@ def linear(ex: Examination) -> list[Check]:
     together = ex.vjp(a * ex.weights + b * other)
     share = _LINEAR_FLOAT32 if ex.subject.float32 else _LINEAR
     biggest = float(max(np.abs(ex.weights).max(), np.abs(other).max()))
+    value_size = max(1.0, float(np.abs(ex.value).max()))
     checks = []
     for which, (p, q, pq) in enumerate(zip(first, second, together, strict=True)):
         expected = a * p + b * q
+        off = np.abs(pq - expected)
         scale = np.abs(a * p) + np.abs(b * q) + np.abs(pq)
+        if (off <= share * scale).all():
+            checks.append(Check("linear", ex.subject.names[which], "passed", p.size))
+            continue
         finite = np.isfinite(scale)
         largest = float(np.max(scale, where=finite, initial=0.0))
         # Where a sum cancels, what is left is rounding of the size of the value.
-        rounding = 1e-5 * share * max(1.0, float(np.abs(ex.value).max())) * biggest
+        rounding = 1e-5 * share * value_size * biggest
         allowed = share * scale + 1e-5 * share * largest + rounding
-        wrong = (np.abs(pq - expected) > allowed) & finite
+        wrong = (off > allowed) & finite
         note = "the gradient is not linear in the upstream gradient"
         checks.append(_per_input(ex, "linear", which, pq, expected, wrong, note))
     return checks
@@ -164,9 +174,10 @@ def unchanged(ex: Examination) -> list[Check]:
     for name, position, array, before in zip(
         ex.subject.names, ex.subject.positions, ex.subject.originals, ex.before, strict=True
     ):
-        wrong = ~((array == before) | (np.isnan(array) & np.isnan(before)))
-        check = Check("unchanged", name, "passed", array.size, int(wrong.sum()))
-        if wrong.any():
+        check = Check("unchanged", name, "passed", array.size)
+        if array.tobytes() != before.tobytes():
+            check.wrong = int((~((array == before) | (np.isnan(array) & np.isnan(before)))).sum())
+        if check.wrong:
             check.status, check.note = "failed", f"the function writes into its input {name}"
             ex.findings.append(
                 Finding("unchanged", "failed", check.note, name, position, array.shape)
@@ -215,8 +226,9 @@ def _per_input(
     from kael.checker.comparison import failures_of
 
     subject = ex.subject
-    check = Check(kind, subject.names[which], "passed", found.size, int(wrong.sum()))  # type: ignore[arg-type]
-    if not wrong.any():
+    count = int(np.count_nonzero(wrong))
+    check = Check(kind, subject.names[which], "passed", found.size, count)  # type: ignore[arg-type]
+    if not count:
         return check
     at = np.flatnonzero(wrong.reshape(-1))
     finding = Finding(
