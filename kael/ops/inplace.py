@@ -165,7 +165,7 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
 
 def index_add_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """Add slices of `source` to the slices that `index` names along `dim`; repeats add up."""
-    from kael.ops.index import index_add
+    from kael.ops.positions import index_add
 
     given = source if isinstance(source, Tensor) else Tensor(as_array(source))
     check_grad_rules(self, given, "index_add_")
@@ -174,7 +174,7 @@ def index_add_(self: Tensor, dim: int, index: Any, source: Any) -> Tensor:
 
 def scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """Add each element of `src` at the place that `index` names along `dim`; repeats add up."""
-    from kael.ops.index import scatter_add
+    from kael.ops.positions import scatter_add
 
     given = src if isinstance(src, Tensor) else Tensor(as_array(src))
     check_grad_rules(self, given, "scatter_add_")
