@@ -9,13 +9,9 @@ from kael.inspect.graph import Graph, graph_of
 from kael.specs.model import Instance
 from kael.specs.place import SpecError
 from kael.specs.runner import Evaluated
-from kael.specs.targets import Selection
-from kael_cli.exits import CommandError
 from kael_cli.options import GraphOptions
 from kael_cli.output import Output
-from kael_cli.showing import show
-
-MOST_LISTED = 20
+from kael_cli.showing import only_one, show
 
 
 def draw(
@@ -27,7 +23,7 @@ def draw(
     """
 
     def text(instance: Instance, output: Output) -> None:
-        graph = recorded(instance, options)
+        graph = graph_for(instance, options)
         note = size_note(graph, options.max_nodes or most)
         if note:
             output.note(note)
@@ -37,25 +33,13 @@ def draw(
             output.write(render(graph))
 
     def row(instance: Instance) -> dict[str, Any]:
-        graph = recorded(instance, options)
+        graph = graph_for(instance, options)
         return DotOptions(max_nodes=options.max_nodes).fold(graph).as_json()
 
     return show(options, text, row, admit=only_one)
 
 
-def only_one(loaded: Selection, command: str) -> None:
-    """Raise CommandError that lists the specs where there are several."""
-    if len(loaded.instances) > 1:
-        listed = "".join(
-            f"\n  {instance.spec.file or instance.place.label}::{instance.title}"
-            for instance in loaded.instances[:MOST_LISTED]
-        )
-        rest = len(loaded.instances) - MOST_LISTED
-        listed += f"\n  and {rest} more" if rest > 0 else ""
-        raise CommandError(f"kael {command} shows one spec; name one of these:{listed}")
-
-
-def recorded(instance: Instance, options: GraphOptions) -> Graph:
+def graph_for(instance: Instance, options: GraphOptions) -> Graph:
     """Return the graph of an instance, its leaves and `let` values under their names."""
     if instance.spec.outside:
         raise SpecError("code outside kael records no graph", instance.place)

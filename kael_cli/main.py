@@ -23,6 +23,8 @@ COMMANDS = {
     "gradcheck": "Verify analytic gradients against finite differences, claims and expectations.",
     "check": "Verify every spec of the project: the gate for CI.",
     "trace": "Run backward and print one line a node, in the order the engine visits them.",
+    "anomaly": "Find where a NaN or an infinity is born, and why.",
+    "explain": "Work the example by hand: every forward value, count and backward step.",
     "dot": "Export the recorded graph as Graphviz DOT, or drawn as svg, png or pdf.",
     "tree": "Print the recorded graph as a text tree.",
     "ops": "Look up operations: signature, derivative, what is saved, conventions at kinks.",

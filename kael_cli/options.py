@@ -86,6 +86,21 @@ class TraceOptions(TargetOptions):
     ] = None
 
 
+class AnomalyOptions(ShowOptions):
+    """`kael anomaly`."""
+
+
+class ExplainOptions(TargetOptions):
+    """`kael explain`."""
+
+    format: Annotated[
+        Literal["text", "markdown", "json"], Flag("--format", help="Output format.")
+    ] = "text"
+    step: Annotated[
+        bool, Flag("--step", help="One backward step at a time; Enter shows the next.")
+    ] = False
+
+
 class GraphOptions(ShowOptions):
     """`kael dot` and `kael tree`."""
 

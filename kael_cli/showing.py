@@ -14,13 +14,15 @@ from kael.specs.runner import AnomalyError
 from kael.specs.targets import Selection
 from kael_cli.exits import CommandError, Exit
 from kael_cli.loading import default_dtype, load, located
-from kael_cli.options import ShowOptions, TraceOptions
+from kael_cli.options import ExplainOptions, ShowOptions, TraceOptions
 from kael_cli.output import Output
 
 Row = dict[str, Any]
-Shown = ShowOptions | TraceOptions
-Text = Callable[[Instance, Output], None]
+Shown = ShowOptions | TraceOptions | ExplainOptions
+Text = Callable[[Instance, Output], Exit | None]
 Admit = Callable[[Selection, str], None]
+
+MOST_LISTED = 20
 
 
 def show(
@@ -28,6 +30,7 @@ def show(
 ) -> int:
     """Show every target: as text as soon as it is known, or as one JSON document.
 
+    `text` may return a code, and `row` a status, where a check was asked for and does not hold.
     `admit` sees what was loaded, and the command's name, and may refuse it.
     """
     with default_dtype(options), Output(options) as output:
@@ -41,6 +44,18 @@ def show(
         return _texts(loaded, text, output)
 
 
+def only_one(loaded: Selection, command: str) -> None:
+    """Raise CommandError that lists the specs where there are several."""
+    if len(loaded.instances) > 1:
+        listed = "".join(
+            f"\n  {instance.spec.file or instance.place.label}::{instance.title}"
+            for instance in loaded.instances[:MOST_LISTED]
+        )
+        rest = len(loaded.instances) - MOST_LISTED
+        listed += f"\n  and {rest} more" if rest > 0 else ""
+        raise CommandError(f"kael {command} shows one spec; name one of these:{listed}")
+
+
 def _texts(loaded: Selection, text: Text, output: Output) -> int:
     code = Exit.HOLDS
     for error in loaded.errors:
@@ -51,7 +66,8 @@ def _texts(loaded: Selection, text: Text, output: Output) -> int:
         if several:
             output.write(f"# {instance.title}\n")
         try:
-            text(instance, output)
+            found = text(instance, output)
+            code = Exit.FAILED if found is Exit.FAILED else code
         except CommandError:
             raise
         except KaelError as raised:
@@ -74,6 +90,7 @@ def _document(loaded: Selection, row: Callable[[Instance], Row], output: Output)
         head |= {"file": place.file, "line": place.line}
         try:
             rows.append({**head, "status": "passed", **row(instance), "error": None})
+            code = Exit.FAILED if rows[-1]["status"] == "failed" else code
         except KaelError as raised:
             status = "failed" if isinstance(raised, AnomalyError) else "error"
             rows.append({**head, "status": status, "error": described(located(raised, instance))})

@@ -14,7 +14,7 @@ from kael.engine.backward import backward as walk_backward
 from kael.engine.hooks import Anomaly, Watch, Watches
 from kael.engine.node import Node
 from kael.errors import KaelError
-from kael.specs.expression import Expression
+from kael.specs.expression import Expression, current_span
 from kael.specs.inputs import generator
 from kael.specs.model import Golden, Instance
 from kael.specs.place import Place, SpecError
@@ -130,6 +130,13 @@ class Evaluated:
             leaf = self.leaves[name]
             if claimed is not None and leaf.requires_grad:
                 leaf._grad = Tensor(np.array(claimed, leaf.dtype))
+
+
+def recorded(instance: Instance, seed: int = 0) -> Evaluated:
+    """Return an instance after a forward pass of which every operation was kept."""
+    from kael.inspect.recorder import Recorder
+
+    return Evaluated(instance, seed, Recorder(current_span))
 
 
 class AnomalyError(SpecError):

@@ -21,7 +21,7 @@ from kael.specs.inputs import generator
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
 from kael.specs.results import STATED, Diagnosis, Fault, Result
-from kael.specs.runner import AnomalyError, Evaluated, claims_of
+from kael.specs.runner import AnomalyError, Evaluated, claims_of, recorded
 from kael.tensors import Tensor
 
 NOTHING = "nothing compared: "
@@ -207,10 +207,7 @@ def _verify_outside(evaluated: Evaluated, options: GradcheckOptions) -> Report:
 
 def _look_for_anomalies(instance: Instance, request: Request) -> None:
     """Run backward once with anomaly detection on; raises AnomalyError."""
-    from kael.inspect.recorder import Recorder
-
-    recorder = Recorder(current_span)
-    evaluated = Evaluated(instance, request.seed or 0, recorder)
+    evaluated = recorded(instance, request.seed or 0)
     if evaluated.output.requires_grad:
         evaluated.backward(ones=True, anomaly=True)
 

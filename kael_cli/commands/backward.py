@@ -7,7 +7,7 @@ import numpy as np
 from kael.engine.hooks import anomaly_enabled
 from kael.inspect.numbers import array_text
 from kael.specs.model import Instance
-from kael.specs.runner import Evaluated
+from kael.specs.runner import Evaluated, recorded
 from kael.tensors import Tensor
 from kael_cli.options import BackwardOptions
 from kael_cli.output import Output
@@ -24,13 +24,8 @@ def run(options: BackwardOptions) -> int:
     anomaly = options.anomaly or anomaly_enabled()
 
     def evaluate(instance: Instance) -> Evaluated:
-        recorder = None
-        if anomaly:
-            from kael.inspect.recorder import Recorder
-            from kael.specs.expression import current_span
-
-            recorder = Recorder(current_span)
-        evaluated = Evaluated(instance, options.seed or 0, recorder)
+        seed = options.seed or 0
+        evaluated = recorded(instance, seed) if anomaly else Evaluated(instance, seed)
         evaluated.backward(anomaly=anomaly)
         return evaluated
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from kael.engine.hooks import Trace, anomaly_enabled
 from kael.specs.model import Instance
-from kael.specs.runner import Evaluated
+from kael.specs.runner import Evaluated, recorded
 from kael_cli.options import TraceOptions
 from kael_cli.output import Output
 from kael_cli.showing import show
@@ -21,7 +21,7 @@ def run(options: TraceOptions) -> int:
     def walked(instance: Instance) -> list[Any]:
         from kael.inspect.trace import Tracer, selected
 
-        evaluated = _recorded(instance, options)
+        evaluated = recorded(instance, options.seed or 0)
         tracer = Tracer(evaluated.names, evaluated.recorder)
         evaluated.backward(tracer, anomaly=anomaly)
         return selected(tracer.rows, options.only, options.top)
@@ -30,7 +30,11 @@ def run(options: TraceOptions) -> int:
         if not plain:
             output.write(_rendered(walked(instance), options))
             return
-        evaluated = _recorded(instance, options) if anomaly else Evaluated(instance, _seed(options))
+        evaluated = (
+            recorded(instance, options.seed or 0)
+            if anomaly
+            else Evaluated(instance, _seed(options))
+        )
         lines = StringIO()
         try:
             evaluated.backward(Trace(lines), anomaly=anomaly)
@@ -46,13 +50,6 @@ def run(options: TraceOptions) -> int:
     return show(options, text, row)
 
 
-def _recorded(instance: Instance, options: TraceOptions) -> Evaluated:
-    from kael.inspect.recorder import Recorder
-    from kael.specs.expression import current_span
-
-    return Evaluated(instance, _seed(options), Recorder(current_span))
-
-
 def _rendered(rows: list[Any], options: TraceOptions) -> str:
     from kael.inspect.trace import lines, table
 
@@ -61,7 +58,3 @@ def _rendered(rows: list[Any], options: TraceOptions) -> str:
     else:
         shown = lines(rows, values=options.values)
     return "".join(f"{line}\n" for line in shown)
-
-
-def _seed(options: TraceOptions) -> int:
-    return options.seed or 0

@@ -109,7 +109,9 @@ def test_a_missed_expectation_fails(kael, project):
     ]
 
 
-@pytest.mark.parametrize(("claim", "code"), [("2*pi*r", 0), ("2*3.1415926*r", 0), ("2*3.1416*r", 1)])
+@pytest.mark.parametrize(
+    ("claim", "code"), [("2*pi*r", 0), ("2*3.1415926*r", 0), ("2*3.1416*r", 1)]
+)
 def test_the_tolerance_of_a_claim_is_tight(kael, project, claim, code):
     project(circle=f"inputs: {{r: 1.5}}\noutput: pi * r**2\nderivatives: {{r: {claim}}}\n")
     assert kael("check", "specs").code == code

@@ -301,3 +301,50 @@ def test_piped_output_has_no_colour_and_no_width():
     )
     assert ran.stdout.splitlines()[1] == "grad x  shape=[2]  [0.271060, 0]"
     assert "\x1b" not in ran.stdout
+
+
+def test_anomaly_names_the_origin_and_exits_1(kael):
+    ran = kael("anomaly", "sum(a / b)", "-i", "a=[1,2,3]", "-i", "b=[1,0,2]")
+    assert ran.code == 1
+    assert ran.out.startswith("<expression>:1:5: error: div (DivBackward) gives Infinity at [1]\n")
+    assert "2.0 / 0.0 at [1] is inf" in ran.out
+
+
+def test_anomaly_points_at_an_input_where_it_is_given(kael):
+    ran = kael("anomaly", "max(x)", "-i", "x=[1, nan, 2]")
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "-i x:1:1: error: x is NaN at [1]")
+
+
+def test_a_masked_anomaly_is_a_warning_and_none_is_a_line(kael):
+    masked = kael("anomaly", "sum(where(x > 0, log(x), x))", "-i", "x=[-1,2]")
+    assert (masked.code, "warning" in masked.out) == (0, True)
+    clean = kael("anomaly", "x * 2", *X)
+    assert clean == (0, "no anomaly: every value and gradient is finite\n", "")
+
+
+def test_anomaly_as_json(kael):
+    ran = kael("anomaly", "sum(sqrt(x))", "-i", "x=[0,4]", "--format", "json")
+    (row,) = json.loads(ran.out)["results"]
+    assert (ran.code, row["status"]) == (1, "failed")
+    finding = row["findings"][0]
+    assert (finding["phase"], finding["op"], finding["indices"]) == ("backward", "sqrt", [[0]])
+    assert finding["operands"][0] == {"name": "x", "value": 0.0, "shape": [2]}
+
+
+def test_explain_works_the_example(kael, file):
+    ran = kael("explain", *GATE)
+    assert ran.code == 0
+    assert "4     MulBackward         [0.180707, 1]" in ran.out
+    assert "[0.180707, 1] + [0.090353, -1] = [0.271060, 0]" in ran.out
+    assert kael("explain", *GATE, "--format", "markdown").out.startswith("## Inputs")
+    document = json.loads(kael("explain", *GATE, "--format", "json").out)["results"][0]
+    assert len(document["steps"]) == len(document["nodes"]) == 6
+    assert kael("explain", file).code == 2
+
+
+def test_explain_step_by_step_shows_every_step(kael):
+    out = kael("explain", *GATE, "--step").out
+    assert [line for line in out.splitlines() if line.startswith("Step: ")] == [
+        f"Step: {number}" for number in range(1, 7)
+    ]
+    assert out.count("Dependency counts") == 1
