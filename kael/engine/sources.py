@@ -82,7 +82,8 @@ class SourceLine:
         return len(raw[:start].decode(errors="replace")), len(raw[:last].decode(errors="replace"))
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        column = self.column
+        return f"{self.file}:{self.line}" + ("" if column is None else f":{column}")
 
 
 class SourceText:

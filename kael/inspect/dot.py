@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from kael import shapes
-from kael.kernels import trace_norm as norm
 from kael.engine.node import Node
 from kael.errors import KaelError, KaelValueError
 from kael.inspect.folding import fold
 from kael.inspect.graph import Graph, GraphNode, graph_of
 from kael.inspect.numbers import array_text
+from kael.kernels import trace_norm as norm
 from kael.tensors import Tensor
 
 Array = np.ndarray[Any, Any]

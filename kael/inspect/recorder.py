@@ -91,6 +91,11 @@ class Step:
         return str(getattr(self.op, "name", None) or self.op.__name__)
 
     @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names of the operation."""
+        return tuple(getattr(self.op, "aliases", ()))
+
+    @property
     def node_name(self) -> str | None:
         """The name of the recorded node, None where nothing was recorded."""
         return None if self.node is None else self.node.owner.name

@@ -15,13 +15,13 @@ import numpy as np
 
 from kael import shapes
 from kael.engine.hooks import trace_line
-from kael.kernels import trace_norm as norm
 from kael.engine.node import Gradients, Node
 from kael.errors import KaelError
 from kael.inspect.graph import titles_of
 from kael.inspect.numbers import array_text, as_json
 from kael.inspect.recorder import Recorder, Where
 from kael.inspect.table import columns
+from kael.kernels import trace_norm as norm
 
 Array = np.ndarray[Any, Any]
 
