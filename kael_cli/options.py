@@ -164,6 +164,12 @@ class OpsOptions(Options):
     ] = "text"
 
 
+class WarmupOptions(Options):
+    """`kael warmup`."""
+
+    format: Annotated[Literal["text", "json"], Flag("--format", help="Output format.")] = "text"
+
+
 Declared = TypeVar("Declared", bound=Options)
 
 

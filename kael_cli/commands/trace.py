@@ -30,11 +30,8 @@ def run(options: TraceOptions) -> int:
         if not plain:
             output.write(_rendered(walked(instance), options))
             return
-        evaluated = (
-            recorded(instance, options.seed or 0)
-            if anomaly
-            else Evaluated(instance, _seed(options))
-        )
+        seed = options.seed or 0
+        evaluated = recorded(instance, seed) if anomaly else Evaluated(instance, seed)
         lines = StringIO()
         try:
             evaluated.backward(Trace(lines), anomaly=anomaly)
