@@ -10,7 +10,7 @@ a NumPy ufunc the same.
     tiers                                               which of the two runs
 """
 
-from kael.kernels.buffers import apply, copy, empty, zeros
+from kael.kernels.buffers import apply, copy, empty, pooled, zeros
 from kael.kernels.elementwise import relu
 from kael.kernels.gaussian import erf_backward
 from kael.kernels.indexing import scatter
@@ -98,6 +98,7 @@ __all__ = [
     "norm",
     "norm_backward",
     "only",
+    "pooled",
     "prod",
     "prod_backward",
     "relu",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,24 @@ def apply(ufunc: np.ufunc, *operands: Any) -> Array:
     out = empty(shape, dtypes[-1])
     ufunc(*operands, out=out)
     return out
+
+
+def pooled(ufunc: np.ufunc) -> Callable[..., Array]:
+    """Return the ufunc of one or two arrays as a kernel: `apply`, at no cost to small arrays.
+
+    >>> pooled(np.negative)(np.array([1.0, -2.0]))
+    array([-1.,  2.])
+    """
+
+    def unary(x: Array) -> Any:
+        return ufunc(x) if x.nbytes < POOL_FROM_BYTES else apply(ufunc, x)
+
+    def binary(x: Array, other: Array) -> Any:
+        if x.nbytes < POOL_FROM_BYTES and other.nbytes < POOL_FROM_BYTES:
+            return ufunc(x, other)
+        return apply(ufunc, x, other)
+
+    return unary if ufunc.nin == 1 else binary
 
 
 def clear() -> None:

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kael import dtypes, shapes
+from kael import dtypes, kernels, shapes
 from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
 from kael.engine.grad_mode import state
 from kael.engine.recording import record, record_binary, record_unary
@@ -484,6 +484,11 @@ def _binary_caller(op: Operation) -> Callable[..., Tensor]:
     return call
 
 
+def _pooled(kernel: Kernel) -> Kernel:
+    """A ufunc that writes large results to memory that is used again; any other kernel as it is."""
+    return kernels.pooled(kernel) if isinstance(kernel, np.ufunc) and kernel.nin < 3 else kernel
+
+
 def unary(
     name: str,
     kernel: Kernel,
@@ -503,7 +508,7 @@ def unary(
     """
     return Operation(
         f"{name}(x, {arguments})" if arguments else f"{name}(x)",
-        kernel,
+        _pooled(kernel),
         vjp={"x": vjp},
         text={"x": text},
         real=real,
@@ -529,7 +534,7 @@ def binary(
     domains = domain if isinstance(domain, tuple) else (domain, domain)
     return Operation(
         f"{name}(x, {second})",
-        kernel,
+        _pooled(kernel),
         vjp={"x": vjp[0], second: vjp[1]},
         text={"x": text[0], second: text[1]},
         broadcasts=True,

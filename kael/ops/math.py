@@ -24,6 +24,9 @@ Array = np.ndarray[Any, Any]
 unary = partial(declare.unary, family="math")
 binary = partial(declare.binary, family="math")
 
+# Formulas of large gradients write to memory that is used again.
+times, over, minus = map(kernels.pooled, (np.multiply, np.divide, np.negative))
+
 LN2, LN10 = math.log(2), math.log(10)
 
 TIE = "half to each side of a tie"
@@ -113,19 +116,22 @@ add = binary(
 )  # fmt: skip
 sub = binary(
     "sub", np.subtract,
-    vjp=(lambda g: g, lambda g: -g), text=("g", "-g"),
+    vjp=(lambda g: g, lambda g: minus(g)), text=("g", "-g"),
     domain=normal, aliases=("subtract",),
     doc="Return x - other.",
 )  # fmt: skip
 mul = binary(
     "mul", np.multiply,
-    vjp=(lambda g, other: g * other, lambda g, x: g * x), text=("g * other", "g * x"),
+    vjp=(lambda g, other: times(g, other), lambda g, x: times(g, x)), text=("g * other", "g * x"),
     domain=normal, aliases=("multiply",),
     doc="Return x * other.",
 )  # fmt: skip
 div = binary(
     "div", np.divide,
-    vjp=(lambda g, other: g / other, lambda g, x, other: kernels.div_backward_other(g, x, other)),
+    vjp=(
+        lambda g, other: over(g, other),
+        lambda g, x, other: kernels.div_backward_other(g, x, other),
+    ),
     text=("g / other", "-g * x / other**2"),
     domain=(normal, away_from(0.0)), real=True, aliases=("divide", "true_divide"),
     doc="Return x / other; integers divide to floating point.",
@@ -161,7 +167,7 @@ fmod = binary(
 )  # fmt: skip
 neg = unary(
     "neg", np.negative,
-    vjp=lambda g: -g, text="-g",
+    vjp=lambda g: minus(g), text="-g",
     domain=normal, real=False, aliases=("negative",),
     doc="Return -x.",
 )  # fmt: skip
@@ -273,7 +279,7 @@ rsqrt = unary(
 )  # fmt: skip
 exp = unary(
     "exp", np.exp,
-    vjp=lambda g, out: g * out, text="g * out",
+    vjp=lambda g, out: times(g, out), text="g * out",
     domain=normal,
     doc="Return e ** x.",
 )  # fmt: skip
@@ -291,7 +297,7 @@ expm1 = unary(
 )  # fmt: skip
 log = unary(
     "log", np.log,
-    vjp=lambda g, x: g / x, text="g / x",
+    vjp=lambda g, x: over(g, x), text="g / x",
     domain=positive, convention="inf at 0",
     doc="Return the natural logarithm.",
 )  # fmt: skip
@@ -340,13 +346,13 @@ hypot = binary(
 
 sin = unary(
     "sin", np.sin,
-    vjp=lambda g, x: g * np.cos(x), text="g * cos(x)",
+    vjp=lambda g, x: times(g, np.cos(x)), text="g * cos(x)",
     domain=normal,
     doc="Return the sine of x, in radians.",
 )  # fmt: skip
 cos = unary(
     "cos", np.cos,
-    vjp=lambda g, x: -g * np.sin(x), text="-g * sin(x)",
+    vjp=lambda g, x: times(minus(g), np.sin(x)), text="-g * sin(x)",
     domain=normal,
     doc="Return the cosine of x, in radians.",
 )  # fmt: skip
