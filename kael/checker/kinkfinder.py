@@ -31,7 +31,7 @@ class Met:
     place: Any = None
 
     def __str__(self) -> str:
-        where = f" ({self.place})" if self.place is not None else ""
+        where = "" if self.place is None else f" ({getattr(self.place, 'text', self.place)})"
         near = "at it" if self.distance == 0 else f"{self.distance:.3g} away"
         return f"{self.operation}{where} at element {list(self.element)}, {near}"
 

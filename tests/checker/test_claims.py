@@ -174,11 +174,11 @@ def test_rows_give_what_single_evaluations_give(name):
 @pytest.mark.parametrize("mode", ["projection", "full", "adaptive"])
 @pytest.mark.parametrize("scale", [1.0, 1.01])
 def test_the_verdict_is_the_same_with_rows(mode, scale):
-    claims = {"w": scale * (np.ones(3) * 2)}
+    claims = {"w": scale * (np.ones(20) * 2)}
     reports = []
     for replayable in (True, False):
         options = GradcheckOptions(mode=mode, replayable=replayable)
-        inputs = [leaf([1.0, 2.0, 3.0]), leaf([0.1, 0.2, 0.3])]
+        inputs = [leaf(np.linspace(1, 3, 20)), leaf(np.linspace(0.1, 0.3, 20))]
         reports.append(
             check(lambda x, w: (kael.sin(x) + 2 * w).sum(), inputs, ["x", "w"], options, claims)
         )
@@ -189,5 +189,6 @@ def test_the_verdict_is_the_same_with_rows(mode, scale):
 
 def test_a_replay_that_is_not_the_function_is_not_used():
     function = lambda x: kael.tensor(x.tolist()) * x
-    found = check(function, [leaf([1.0, 2.0])], ["x"], GradcheckOptions(replayable=True))
+    x = leaf(np.linspace(1, 2, 20))
+    found = check(function, [x], ["x"], GradcheckOptions(replayable=True))
     assert found.status == "failed"

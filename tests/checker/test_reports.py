@@ -109,7 +109,7 @@ def test_a_sum_hides_a_zero_gradient_and_the_check_looks_behind_it():
     assert result.status == "failed"
     right = gradcheck(lambda x: kael.softmax(x, 0).sum(), [leaf([1.0, 2.0, 3.0])])
     assert right
-    assert any("before it, with a dense upstream gradient" in note for note in right.notes)
+    assert any("before the sum, with a dense upstream gradient" in note for note in right.notes)
 
 
 # Tolerances and scales.
