@@ -37,24 +37,8 @@ Phase = Literal["forward", "backward"]
 MOST_INDICES = 100
 
 # Operations that only move elements: run on a mask, their kernels tell which element went where.
-_MOVING = frozenset(
-    [
-        "where",
-        "cat",
-        "stack",
-        "index",
-        "index_select",
-        "gather",
-        "take_along_dim",
-        "masked_select",
-        "flip",
-        "roll",
-        "repeat",
-        "movedim",
-        "clone",
-        "to",
-    ]
-)
+_MOVING = {"where", "cat", "stack", "index", "index_select", "gather", "take_along_dim"}
+_MOVING |= {"masked_select", "flip", "roll", "repeat", "movedim", "clone", "to"}
 
 
 class Operand:
