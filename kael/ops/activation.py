@@ -96,7 +96,7 @@ def _logit_backward(g: Array, x: Array, eps: float | None) -> Array:
 sigmoid = unary(
     "sigmoid", kernels.sigmoid,
     vjp=lambda g, out: kernels.sigmoid_backward(g, out), text="g * out * (1 - out)",
-    domain=normal, aliases=("expit",),
+    domain=normal,
     doc="Return 1 / (1 + exp(-x)).",
 )  # fmt: skip
 logsigmoid = piecewise(

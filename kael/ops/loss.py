@@ -23,7 +23,7 @@ from kael.tensors import Tensor
 Array = np.ndarray[Any, Any]
 
 REDUCTIONS = ("none", "mean", "sum")
-EACH = 'g is that of each element: for reduction "mean" the upstream gradient by the count'
+EACH = 'g is per element: with reduction "mean", the upstream gradient divided by the count'
 
 
 def _reduce(losses: Array, reduction: str) -> Array:

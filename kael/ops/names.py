@@ -71,7 +71,6 @@ FAMILIES: dict[str, str] = {
     "exp2": "math",
     "expand": "view",
     "expand_as": "view",
-    "expit": "activation",
     "expm1": "math",
     "fix": "compare",
     "flatten": "view",
