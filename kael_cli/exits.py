@@ -22,3 +22,9 @@ class Exit(IntEnum):
 
 class CommandError(KaelError):
     """What was asked cannot be done; the message says why and what to do instead."""
+
+
+def bug_report(error: BaseException) -> str:
+    """What is said of an exception that kael should not have raised."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"a bug in kael ({said}); please report it with the command and the spec"

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from kael.engine.hooks import anomaly_enabled
 from kael.specs.model import Instance
 from kael.specs.results import Result, Run
-from kael.specs.verdict import Request, gradcheck, unloadable
-from kael_cli.exits import CommandError, Exit
+from kael.specs.verdict import Request, broken, gradcheck, unloadable
+from kael_cli.exits import CommandError, Exit, bug_report
 from kael_cli.loading import default_dtype, load
 from kael_cli.options import GradcheckOptions
 from kael_cli.output import Output
@@ -57,7 +57,12 @@ def results(options: GradcheckOptions, request: Request, output: Output) -> Iter
     chosen = selected(loaded.instances, options)
     yield from map(unloadable, loaded.errors)
     for instance in chosen:
-        yield gradcheck(instance, request)
+        try:
+            yield gradcheck(instance, request)
+        except Exception as error:
+            # A bug met in one spec must not hide what the others have to say.
+            output.traceback()
+            yield broken(instance, request, bug_report(error))
 
 
 def selected(instances: Sequence[Instance], options: GradcheckOptions) -> list[Instance]:
@@ -138,6 +143,8 @@ def holds(result: Result, options: GradcheckOptions) -> bool:
 
 def exit_code(run: Run, options: GradcheckOptions) -> int:
     """Return the code of a run; raises CommandError where nothing was compared at all."""
+    if any(result.is_bug for result in run.results):
+        return Exit.BUG
     bad = [result for result in run.results if not holds(result, options)]
     if any(result.status != "error" for result in bad):
         return Exit.FAILED

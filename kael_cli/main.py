@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from kael.errors import KaelError
 from kael.version import __version__
-from kael_cli.exits import Exit
+from kael_cli.exits import Exit, bug_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,11 +82,8 @@ def main(arguments: "Sequence[str]") -> int:
         _complain("error: not enough memory for this", traceback=verbose)
         code = Exit.UNUSABLE
     except Exception as error:
-        _complain(
-            f"error: a bug in kael ({type(error).__name__}: {error}); please report it with the "
-            "command and the spec" + ("" if verbose else " (-v shows the traceback)"),
-            traceback=verbose,
-        )
+        hint = "" if verbose else " (-v shows the traceback)"
+        _complain(f"error: {bug_report(error)}{hint}", traceback=verbose)
         code = Exit.BUG
     _abandon_closed_streams()
     return int(code)

@@ -24,6 +24,7 @@ class Output:
         self._parts: list[bytes] = []
         self._closed = False
         self._quiet = options.quiet
+        self._verbose = options.verbose
         self.color = _wants_color(options.color, terminal=self._path is None)
         if self._path is not None:
             _refuse_unwritable(self._path)
@@ -60,6 +61,13 @@ class Output:
     def complain(self, text: str) -> None:
         """Tell the user of an error that does not end the run."""
         sys.stderr.write(f"{text}\n")
+
+    def traceback(self) -> None:
+        """Show the traceback of the exception that is being handled, where it was asked for."""
+        if self._verbose:
+            import traceback
+
+            traceback.print_exc()
 
     def paint(self, color: str, text: str) -> str:
         """Return the text in a colour where colours are shown."""

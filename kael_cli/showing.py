@@ -71,6 +71,7 @@ def _texts(loaded: Selection, text: Text, output: Output) -> int:
         except CommandError:
             raise
         except KaelError as raised:
+            output.traceback()
             output.complain(str(located(raised, instance)))
             code = _worse(code, raised)
     return code

@@ -58,6 +58,8 @@ class Result:
     """Of an xfail or a skip, as the spec gives it."""
     reproduce: str | None = None
     error: Fault | None = None
+    is_bug: bool = False
+    """Whether the error is kael's own fault."""
 
     @property
     def title(self) -> str:

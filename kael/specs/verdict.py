@@ -86,6 +86,15 @@ def unloadable(error: SpecError) -> Result:
     return result
 
 
+def broken(instance: Instance, request: Request, message: str) -> Result:
+    """Return the result for an instance whose check raised what it never should."""
+    result = blank(instance)
+    result.status, result.is_bug = "error", True
+    result.error = fault_of(SpecError(message, instance.place))
+    result.reproduce = reproduce(instance, request)
+    return result
+
+
 def placed(error: KaelError, place: Place) -> SpecError:
     """Return the error with a place, its further lines as details."""
     if isinstance(error, SpecError):

@@ -4,7 +4,7 @@ A diagnosis brings its own sentence; the sentences here are for results that hav
 """
 
 from kael.checker.model import Check, Failure, told_apart
-from kael.specs.results import Result
+from kael.specs.results import STATED, Result
 
 UNDIAGNOSED = "mismatch"
 """The code of a failure for which no likely cause is known."""
@@ -13,6 +13,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "derivative": ("claimed", "found", "error of found"),
     "expect": ("computed", "expected"),
     "numeric": ("analytic", "numeric", "numeric error"),
+    "linear": ("gradient", "if linear"),
+    "zero": ("gradient", "should be"),
 }
 """What the two sides of an entry, and the error of the second, are called in each kind of check."""
 
@@ -41,7 +43,8 @@ def faults(result: Result) -> list[tuple[str, str]]:
 
 def notes(result: Result) -> list[str]:
     """The notes of a result that its faults and evidence do not tell already."""
-    told = {f"{check.input}: {check.note}" for check in bad_checks(result)}
+    bad = bad_checks(result)
+    told = {check.note for check in bad} | {f"{check.input}: {check.note}" for check in bad}
     return [note for note in dict.fromkeys(result.notes) if note not in told]
 
 
@@ -62,8 +65,10 @@ def tally(check: Check) -> str:
     else:
         text = f"{subject}: {check.compared} {noun} {check.status}"
     if check.max_abs_error:
-        text += f", largest error {check.max_abs_error:.3g} (relative {check.max_rel_error:.3g})"
-    told = check.status == "inconclusive" or not check.note
+        text += f", largest error {check.max_abs_error:.3g}"
+        text += f" (relative {check.max_rel_error:.3g})" if check.max_rel_error else ""
+    # the note of a property that does not hold, or of what cannot be told, is the fault's sentence
+    told = check.status == "inconclusive" or check.kind not in STATED or not check.note
     return text if told else f"{text}; {check.note}"
 
 
@@ -87,7 +92,7 @@ def _differs(check: Check) -> str:
     if check.kind == "numeric":
         return f"the gradient{of} differs from the finite differences{many}"
     if check.kind == "derivative":
-        return check.note or f"the claimed derivative{of} is wrong{many}"
+        return f"the claimed derivative{of} is wrong{many}"
     if check.kind == "expect":
         what = f"gradient{of}" if check.input else "value"
         return f"the {what} is not the expected one{many}"

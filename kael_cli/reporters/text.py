@@ -84,9 +84,8 @@ class TextReporter:
     def _error(self, result: Result) -> str:
         assert result.error is not None
         shown = result.error.text or f"{result.place}: {result.error.message}"
-        verdict = self._paint("red", "error")
         first, _, rest = shown.rstrip("\n").partition("\n")
-        text = f"{self._paint('bold', first)} [{verdict}]\n" + (f"{rest}\n" if rest else "")
+        text = self._paint("bold", first) + "\n" + (f"{rest}\n" if rest else "")
         if result.spec:
             text += f"  spec: {result.title}\n"
         if result.reproduce:

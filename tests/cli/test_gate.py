@@ -122,7 +122,7 @@ def test_a_broken_spec_is_an_error_among_results(kael, project):
     ran = kael("check", "specs")
     assert ran.code == 2
     assert ran.out.startswith(
-        "specs/broken.yaml:3:9: unknown operation 'tahn'; did you mean 'tanh'? [error]\n"
+        "specs/broken.yaml:3:9: unknown operation 'tahn'; did you mean 'tanh'?\n"
         "  output: tahn(x).sum()\n"
         "          ^\n"
     )
@@ -326,3 +326,46 @@ def test_two_runs_differ_in_time_only(kael, project):
     project(good=GOOD, wrong=WRONG, broken=BROKEN)
     first, second = (kael("gradcheck", "specs").out.rpartition(" in ")[0] for _ in range(2))
     assert first == second
+
+
+def test_a_bug_met_in_one_spec_does_not_hide_the_others(kael, project, monkeypatch):
+    import kael.specs.verdict as verdict
+
+    def fails(evaluated, options):
+        if evaluated.instance.case == "zero":
+            raise AssertionError("never")
+        return verify(evaluated, options)
+
+    verify = verdict._verify
+    monkeypatch.setattr(verdict, "_verify", fails)
+    project(good=GOOD)
+    ran = kael("gradcheck", "specs")
+    assert ran.code == 3
+    assert "specs/good.yaml:9:7: a bug in kael (AssertionError: never)" in ran.out
+    assert "2 passed, 1 error in" in ran.out
+    assert "Traceback" not in ran.err
+    assert "Traceback" in kael("gradcheck", "specs", "-v").err
+
+
+def test_the_wrong_property_is_told_in_its_own_words(kael, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "square.py").write_text(
+        "import kael\n"
+        "class Square(kael.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x):\n"
+        "        ctx.save_for_backward(x)\n"
+        "        return x * x\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        (x,) = ctx.saved_tensors\n"
+        "        return g * g * 2 * x\n"
+        "@kael.spec(x=[1.0, 2.0])\n"
+        "def square(x):\n"
+        "    return Square.apply(x).sum()\n"
+    )
+    ran = kael("gradcheck", "square.py")
+    assert ran.code == 1
+    assert ran.out.startswith(
+        "square.py:12:1: square: the gradient is not linear in the upstream gradient"
+    )
