@@ -91,6 +91,11 @@ class Step:
         return str(getattr(self.op, "name", None) or self.op.__name__)
 
     @property
+    def op_arguments(self) -> tuple[str, ...]:
+        """The names of the plain arguments, as declared."""
+        return tuple(getattr(self.op, "arguments", ()))
+
+    @property
     def aliases(self) -> tuple[str, ...]:
         """Other names of the operation."""
         return tuple(getattr(self.op, "aliases", ()))

@@ -11,7 +11,6 @@ import numpy as np
 from kael.engine.node import FunctionNode
 from kael.inspect.numbers import MOST_ELEMENTS, nested, number
 from kael.inspect.recorder import Names, Step
-from kael.ops.reduce import G as KEPT_DIMS
 from kael.tensors import Tensor
 
 SYMBOLS = {
@@ -49,6 +48,9 @@ def formula(step: Step, names: Names) -> str:
         return f"-{_in_operator(operands[0])}"
     if getattr(step.op, "variadic", False):
         operands = [f"[{', '.join(operands)}]"]
+    if getattr(step.op, "parameters", operands)[:1] == step.op_arguments[:1] != ():
+        first, *others = arguments(step)
+        return f"{step.name}({', '.join([first.partition('=')[2], *operands, *others])})"
     return f"{step.name}({', '.join([*operands, *arguments(step)])})"
 
 
@@ -58,8 +60,8 @@ def _in_operator(text: str) -> str:
 
 def arguments(step: Step) -> list[str]:
     """Return the plain arguments that are not the declared defaults, as `name=value`."""
-    names = getattr(step.op, "arguments", ())
-    if not isinstance(names, tuple) or len(names) != len(step.arguments):
+    names = step.op_arguments
+    if len(names) != len(step.arguments):
         return [plain(value) for value in step.arguments]
     written = []
     for name, value in zip(names, step.arguments, strict=True):
@@ -117,6 +119,8 @@ def local_rule(step: Step, index: int, names: Names) -> str:
     if not text or step.op.prose:
         return text or "g"
     if step.output.ndim == 0:
+        from kael.ops.reduce import G as KEPT_DIMS
+
         text = text.replace(KEPT_DIMS, "g")  # of a full reduction; a number broadcasts by itself
     meaning = {name: plain(v) for name, v in zip(step.op.arguments, step.arguments, strict=True)}
     if not step.op.variadic:

@@ -246,3 +246,21 @@ def test_negative_constants_keep_their_parentheses():
 def test_a_name_given_to_a_value_is_not_given_again():
     found = explained("(v1 * v1 + L).sum()", v1=[1.0], L=[2.0])
     assert [row.value for row in found.forward] == ["v2", "v3", "output"]
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("einsum('i,i->', [x, x])", "einsum('i,i->', [x, x])"),
+        ("cat([x, x], dim=0)[1]", "cat([x, x])"),
+        ("clamp(x, min=0, max=1)", "clamp(x, min=0, max=1)"),
+        ("polygamma(1, x)", "polygamma(1, x)"),
+        ("-x", "-x"),
+        ("x.sum()", "sum(x)"),
+        ("softmax(x, dim=-1)", "softmax(x, dim=0)"),
+        ("x @ x", "x @ x"),
+    ],
+)
+def test_a_formula_is_written_as_one_would_write_it(text, formula):
+    found = explained(f"({text}).sum()", x=[1.0, 2.0])
+    assert found.forward[0].formula == formula
