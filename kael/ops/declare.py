@@ -325,10 +325,10 @@ class Operation:
 
     def _make_function(self) -> Callable[..., Tensor]:
         if not self.arguments and not self.variadic and self.prepare is None and not self.view:
-            if len(self.inputs) == 1:
+            if self.parameters == ("x",):
                 return self._named(_unary_caller(self))
             if len(self.inputs) == 2 and self.broadcasts:
-                return self._named(_binary_caller(self))
+                return self._named(self._with_own_names(_binary_caller(self)))
         count = len(self.parameters)
         plain = self.rest is None
 
@@ -337,6 +337,16 @@ class Operation:
             return self.apply(*self.split(bound))
 
         return self._named(call)
+
+    def _with_own_names(self, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """Return a call of (x, other) that takes keywords under the operation's own names."""
+        if self.parameters == ("x", "other"):
+            return call
+
+        def renamed(*args: Any, **kwargs: Any) -> Tensor:
+            return call(*(self.bind(args, kwargs) if kwargs or len(args) != 2 else args))
+
+        return renamed
 
     def _named(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         function.__name__ = function.__qualname__ = self.name

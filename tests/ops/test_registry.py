@@ -154,6 +154,14 @@ def test_names_do_not_clash():
         assert lookup(alias) is REGISTRY[name]
 
 
+@EACH
+def test_keywords_are_the_parameters_names(op):
+    sample = must.draw(op)[-1]
+    leaves, inputs, plain = must.bound(op, sample.inputs, sample.arguments)
+    named = must.operands_by_name(op, leaves) | dict(sample.arguments)
+    np.testing.assert_array_equal(op(**named)._array, op.apply(inputs, plain)._array)
+
+
 def test_nothing_records_without_grad_mode():
     for op in DECLARED.values():
         sample = must.draw(op)[0]
