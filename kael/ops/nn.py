@@ -1,11 +1,13 @@
-"""Operations of neural networks: softmax, cross entropy, standardize, convolution."""
+"""Operations of neural networks: softmax, cross entropy, standardize, layers made of them.
+
+Convolutions are in `convolve.py`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from kael import kernels, shapes
 from kael.errors import KaelValueError
@@ -15,11 +17,10 @@ from kael.ops.linalg import matmul
 from kael.ops.math import add, mul
 from kael.ops.reduce import mean, sum
 from kael.ops.samples import Sample, normal
-from kael.ops.view import movedim, reshape, squeeze, transpose, unsqueeze
+from kael.ops.view import movedim, transpose
 from kael.tensors import Tensor, as_array
 
 Array = np.ndarray[Any, Any]
-Dims = tuple[int, ...]
 
 
 def _row_samples(rng: np.random.Generator) -> list[Sample]:
@@ -99,94 +100,6 @@ def _prepare_standardize(inputs: tuple[Tensor, ...], arguments: Arguments) -> Ar
     return count, arguments[1]
 
 
-def _spatial(name: str, value: object, count: int) -> tuple[int, ...]:
-    """Return one number for each spatial dim, given as one for all or as a list."""
-    given = shapes.as_sizes(value, name)
-    if len(given) not in (1, count):
-        raise KaelValueError(
-            f"{name}: {shapes.text(given)} must hold one number, or one for each of {count} dims"
-        )
-    return given * count if len(given) == 1 else given
-
-
-def _prepare_convolution(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
-    x, weight = inputs
-    require_floating("convolution", x)
-    require_floating("convolution", weight)
-    count = weight.ndim - 2
-    if count < 1 or x.ndim != weight.ndim:
-        raise KaelValueError(
-            f"convolution: x {shapes.text(x.shape)} and weight {shapes.text(weight.shape)} must be "
-            "[batch, channels, *sizes] and [out channels, channels, *sizes]"
-        )
-    if x.shape[1] != weight.shape[1]:
-        raise KaelValueError(
-            f"convolution: x {shapes.text(x.shape)} has {x.shape[1]} channels, and weight "
-            f"{shapes.text(weight.shape)} reads {weight.shape[1]}"
-        )
-    stride = _spatial("convolution", arguments[0], count)
-    padding = _spatial("convolution", arguments[1], count)
-    if min(stride) < 1 or min(padding) < 0:
-        raise KaelValueError(
-            f"convolution: stride {shapes.text(stride)} must be at least 1 and padding "
-            f"{shapes.text(padding)} at least 0"
-        )
-    for size, window, border in zip(x.shape[2:], weight.shape[2:], padding, strict=True):
-        if window > size + 2 * border or window == 0:
-            raise KaelValueError(
-                f"convolution: a window of {shapes.text(weight.shape[2:])} does not fit sizes "
-                f"{shapes.text(x.shape[2:])} with padding {shapes.text(padding)}"
-            )
-    return stride, padding
-
-
-def _windows(x: Array, sizes: Dims, stride: Dims, padding: Dims) -> Array:
-    """Return the windows of the padded operand: [batch, channels, *places, *sizes], a view."""
-    border = [(0, 0), (0, 0), *((n, n) for n in padding)]
-    padded = np.pad(x, border) if any(padding) else x
-    windows = sliding_window_view(padded, sizes, axis=tuple(range(2, x.ndim)))
-    at: tuple[Any, ...] = (..., *(np.s_[::step] for step in stride), *(np.s_[:],) * len(sizes))
-    seen: Array = windows[at]
-    return seen
-
-
-def _convolution(x: Array, weight: Array, stride: Dims, padding: Dims) -> Array:
-    count = len(stride)
-    if weight.ndim > count + 2:  # a leading axis: each row is a call of its own
-        return np.stack(
-            [_convolution(*row, stride, padding) for row in zip(x, weight, strict=True)]
-        )
-    windows = _windows(x, weight.shape[2:], stride, padding)
-    # Channels and window meet in one matrix product; out channels come last, and move to 1.
-    over = (1, *range(2 + count, 2 + 2 * count))
-    out = np.tensordot(windows, weight, (over, range(1, 2 + count)))
-    return np.ascontiguousarray(np.moveaxis(out, -1, 1))
-
-
-def _convolution_x(g: Array, x_shape: Dims, weight: Array, stride: Dims, padding: Dims) -> Array:
-    """Add each window's gradient up where windows overlap: one pass for each place in a window."""
-    sizes = weight.shape[2:]
-    padded = tuple(n + 2 * border for n, border in zip(x_shape[2:], padding, strict=True))
-    out = np.zeros((*x_shape[:2], *padded), g.dtype)
-    columns = np.moveaxis(np.tensordot(g, weight, (1, 0)), weight.ndim - 1, 1)
-    for place in np.ndindex(*sizes):
-        at: list[Any] = [
-            np.s_[start : start + step * (n - 1) + 1 : step]
-            for start, step, n in zip(place, stride, g.shape[2:], strict=True)
-        ]
-        out[(..., *at)] += columns[(..., *place)]
-    inside: list[Any] = [np.s_[n : n + size] for n, size in zip(padding, x_shape[2:], strict=True)]
-    return out[(..., *inside)]
-
-
-def _convolution_weight(
-    g: Array, x: Array, weight_shape: Dims, stride: Dims, padding: Dims
-) -> Array:
-    windows = _windows(x, weight_shape[2:], stride, padding)
-    places = (0, *range(2, g.ndim))
-    return np.tensordot(g, windows, (places, places))
-
-
 standardize = Operation(
     "standardize(x, normalized_dims, eps=1e-5)", kernels.standardize,
     vjp={
@@ -206,63 +119,10 @@ standardize = Operation(
     family="nn",
     doc="Return (x - mean) / sqrt(var + eps) over the last normalized_dims dims, var uncorrected.",
 )  # fmt: skip
-convolution = Operation(
-    "convolution(x, weight, stride=1, padding=0)", _convolution,
-    vjp={"x": _convolution_x, "weight": _convolution_weight},
-    text={"x": "g times weight, added up where windows overlap", "weight": "g times the windows"},
-    prose=True, prepare=_prepare_convolution, broadcasts=True, promotes=("x", "weight"),
-    batch=lambda arguments, _: arguments, analytic=True, method=False,
-    samples=lambda rng: [
-        Sample((normal(rng, (2, 2, 5)), normal(rng, (3, 2, 2)))),
-        Sample((normal(rng, (1, 2, 6)), normal(rng, (1, 2, 3))), {"stride": 2, "padding": 1}),
-        Sample((normal(rng, (1, 2, 4, 5)), normal(rng, (2, 2, 2, 3))),
-               {"stride": (2, 1), "padding": (0, 1)}),
-    ],
-    family="nn",
-    doc="Return the cross-correlation of [batch, channels, *sizes] with windows of weight.",
-)  # fmt: skip
 
 
 def _as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(as_array(x))
-
-
-def _convolved(
-    name: str, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, count: int
-) -> Tensor:
-    x, weight = _as_tensor(x), _as_tensor(weight)
-    if weight.ndim != count + 2 or x.ndim not in (count + 1, count + 2):
-        raise KaelValueError(
-            f"{name}: x {shapes.text(x.shape)} and weight {shapes.text(weight.shape)} must have "
-            f"{count + 2} dims (x one less without a batch)"
-        )
-    single = x.ndim == count + 1
-    out = convolution(unsqueeze(x, 0) if single else x, weight, stride, padding)
-    if bias is not None:
-        bias = _as_tensor(bias)
-        if bias.shape != weight.shape[:1]:
-            raise KaelValueError(
-                f"{name}: bias of shape {shapes.text(bias.shape)} must hold one number for each of "
-                f"{weight.shape[0]} out channels"
-            )
-        out = add(out, reshape(bias, -1, *(1,) * count))
-    return squeeze(out, 0) if single else out
-
-
-@composite(
-    "conv1d(x, weight, bias=None, stride=1, padding=0)", family="nn", method=False,
-    doc="Return the cross-correlation of [batch, channels, size] with weight [out, channels, n].",
-)  # fmt: skip
-def conv1d(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0) -> Tensor:
-    return _convolved("conv1d", x, weight, bias, stride, padding, 1)
-
-
-@composite(
-    "conv2d(x, weight, bias=None, stride=1, padding=0)", family="nn", method=False,
-    doc="Return the cross-correlation of [batch, channels, h, w] with [out, channels, n, m].",
-)  # fmt: skip
-def conv2d(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0) -> Tensor:
-    return _convolved("conv2d", x, weight, bias, stride, padding, 2)
 
 
 @composite(

@@ -91,7 +91,12 @@ def _prepare_index_add(inputs: tuple[Tensor, ...], arguments: Arguments) -> Argu
             f"{shapes.text(x.shape)} and {points.numel()} indices along dim {dim} need "
             f"{shapes.text(wanted)}"
         )
-    return (dim,)
+    return dim, arguments[1]
+
+
+def _index_add(x: Array, points: Array, source: Array, dim: int, alpha: float) -> Array:
+    added = source if alpha == 1 else x.dtype.type(alpha) * source
+    return kernels.index_add(x, dim, _line(points), added)
 
 
 def _line(points: Array) -> Array:
@@ -222,22 +227,24 @@ index_select = Operation(
     doc="Return the slices of a dim at the positions of a 1-D index.",
 )  # fmt: skip
 index_add = Operation(
-    "index_add(x, dim, index, source)",
-    lambda x, index, source, dim: kernels.index_add(x, dim, _line(index), source),
+    "index_add(x, dim, index, source, alpha=1)", _index_add,
     vjp={
         "x": lambda g: g,
         "index": None,
-        "source": lambda g, dim, index: kernels.index_select(g, dim, _line(index)),
+        "source": lambda g, dim, index, alpha: (
+            alpha * kernels.index_select(g, dim, _line(index))
+        ),
     },
-    text={"x": "g", "source": "index_select(g, dim, index)"},
+    text={"x": "g", "source": "alpha * index_select(g, dim, index)"},
     prepare=_prepare_index_add, broadcasts=True, promotes=("x", "source"),
     batch=shift_dim(), analytic=True,
     samples=lambda rng: [
         Sample((normal(rng, (3,)), np.array([2, 0, 2]), normal(rng, (3,))), {"dim": 0}),
-        Sample((normal(rng, (2, 4)), np.array([1, 1]), normal(rng, (2, 2))), {"dim": 1}),
+        Sample((normal(rng, (2, 4)), np.array([1, 1]), normal(rng, (2, 2))),
+               {"dim": 1, "alpha": -0.5}),
     ],
     family="index",
-    doc="Return x with the slices of source added at the positions of a 1-D index.",
+    doc="Return x with alpha times the slices of source added at the positions of a 1-D index.",
 )  # fmt: skip
 
 
