@@ -9,7 +9,7 @@ import numpy as np
 from kael import shapes
 from kael.engine.grad_mode import state
 from kael.engine.hooks import Watch, watch_of_this_backward
-from kael.engine.node import Array, FunctionNode, Node, accumulate, gradient_edge
+from kael.engine.node import Array, Node, accumulate, gradient_edge
 from kael.errors import KaelError, KaelTypeError, KaelValueError
 from kael.tensors import Tensor, as_array
 
@@ -42,14 +42,12 @@ def backward(
     seed = seed_gradient(root, gradient)
     start = gradient_edge(root)
     assert start is not None
-    recording = state.here.grad_enabled
-    state.here.grad_enabled = False
+    here = state.here
+    recording, here.grad_enabled = here.grad_enabled, False
     try:
-        # One guard for the whole walk: formulas meet 1/0 and inf - inf without a warning.
-        with np.errstate(all="ignore"):
-            walk(start, seed, retain_graph, watch_of_this_backward(watch))
+        walk(start, seed, retain_graph, watch_of_this_backward(watch))
     finally:
-        state.here.grad_enabled = recording
+        here.grad_enabled = recording
 
 
 def seed_gradient(root: Tensor, gradient: Any) -> Array:
@@ -61,7 +59,7 @@ def seed_gradient(root: Tensor, gradient: Any) -> Array:
                 "grad can be implicitly created only for scalar outputs, got shape "
                 f"{shapes.text(array.shape)}"
             )
-        return np.ones(array.shape, array.dtype)
+        return np.array(1, array.dtype).reshape(array.shape)
     if isinstance(gradient, bool):
         raise KaelTypeError(
             f"backward({gradient}) is ambiguous: the first argument is the gradient; "
@@ -82,28 +80,25 @@ def count_dependencies(start: Node) -> dict[Node, int]:
     pending = [start]
     while pending:
         edges = pending.pop().edges
-        if not isinstance(edges, tuple):
-            edges = (edges,)
-        for edge in edges:
-            if edge is None:
-                continue
+        for edge in edges if isinstance(edges, tuple) else (edges,):
             if edge in dependencies:
                 dependencies[edge] += 1
-            else:
+            elif edge is not None:
                 dependencies[edge] = 1
                 pending.append(edge)
     return dependencies
 
 
+# One guard for the whole walk: formulas meet 1/0 and inf - inf without a warning.
+@np.errstate(all="ignore")
 def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> None:
     """Run every node below `start` once all gradients of its output have arrived."""
-    dependencies = count_dependencies(start)
-    buffers: dict[Node, Any] = {start: seed}
+    waiting = count_dependencies(start)
+    sums: dict[Node, Any] = {}
     summed: set[Node] = set()
-    ready = [start]
+    ready: list[tuple[Node, Any]] = [(start, seed)]
     while ready:
-        node = ready.pop()
-        upstream = buffers.pop(node, None)
+        node, upstream = ready.pop()
         edges = node.edges
         if not isinstance(edges, tuple):
             edges = (edges,)
@@ -116,15 +111,15 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 store_retained(node, upstream)
             if watch is not None:
                 watch.before(node, upstream)
-            if isinstance(node, FunctionNode):
-                gradients = node.plan.apply(node, upstream)  # what apply does, one call less
-            else:
-                gradients = node.apply(upstream)
+            plan = node.plan
+            # A planned node does no more than call its plan: that call is spared.
+            gradients = node.apply(upstream) if plan is None else plan.apply(node, upstream)
             if watch is not None:
                 watch.after(node, upstream, gradients)
         if not retain_graph:
             node.saved = None
-        for index, edge in enumerate(edges):
+        index = 0
+        for edge in edges:
             if edge is not None:
                 gradient = gradients[index]
                 if gradient is not None:
@@ -132,21 +127,24 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                         gradient = as_gradient(gradient)
                     if gradient.shape != edge.shape or gradient.dtype is not edge.dtype:
                         gradient = node.fit(gradient, index)
+                held = sums.pop(edge, None)
+                if held is None:
+                    held = gradient
+                elif gradient is not None:
                     # Summed out of place the first time: a formula may have returned the very
                     # array that another edge holds. The sum is the walk's own.
-                    held = buffers.get(edge)
-                    if held is None:
-                        buffers[edge] = gradient
-                    elif edge in summed:
+                    if edge in summed:
                         held += gradient
                     else:
-                        buffers[edge] = as_gradient(held + gradient)
+                        held = as_gradient(held + gradient)
                         summed.add(edge)
-                left = dependencies[edge] - 1
+                left = waiting[edge] - 1
                 if left:
-                    dependencies[edge] = left
+                    waiting[edge] = left
+                    sums[edge] = held
                 else:
-                    ready.append(edge)
+                    ready.append((edge, held))
+            index += 1
 
 
 def as_gradient(gradient: Any) -> Any:

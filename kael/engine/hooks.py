@@ -138,8 +138,16 @@ def anomaly_enabled() -> bool:
     return _anomaly[0] or _switched_on("KAEL_DETECT_ANOMALY")
 
 
+# The dict behind os.environ: a look-up that fails through the mapping costs as much as six
+# additions of small arrays, and every backward makes two.
+_environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
+
+
 def _switched_on(name: str) -> bool:
-    return name in os.environ and os.environ[name] not in ("", "0")
+    return (
+        os.environ.encodekey(name) in _environment  # type: ignore[attr-defined]
+        and os.environ[name] not in ("", "0")
+    )
 
 
 if _switched_on("KAEL_DETECT_ANOMALY"):

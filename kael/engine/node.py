@@ -40,6 +40,7 @@ class Node:
     dtype: DType
     retained: weakref.ref[Tensor] | None
     saved: tuple[Any, ...] | None  # None once released: a second backward is then an error
+    plan: Plan | None = None  # how an operation's node applies; other kinds have `apply` alone
 
     @property
     def inputs(self) -> tuple[Node | None, ...]:
@@ -84,6 +85,8 @@ class FunctionNode(Node):
     """A recorded operation: its plan (which formulas, what is saved) and the saved values."""
 
     __slots__ = ("plan",)
+
+    plan: Plan
 
     def __init__(
         self,
@@ -160,7 +163,8 @@ def accumulate(tensor: Tensor, gradient: Array) -> None:
         if stored is None:
             tensor._grad = Tensor(kernels.copy(gradient))
         else:
-            np.add(stored._array, gradient, out=stored._array)
+            array = stored._array
+            np.add(array, gradient, array)
             storage = stored.storage
             storage.version += 1
             storage.writer = "backward"

@@ -45,6 +45,8 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 def copy(x: Array) -> Array:
     """A C-contiguous copy of `x`."""
+    if x.nbytes < POOL_FROM_BYTES:
+        return x.copy()
     out = empty(x.shape, x.dtype)
     np.copyto(out, x)
     return out
