@@ -8,7 +8,7 @@ from kael.inspect.dot import DotOptions, mermaid_text, size_note
 from kael.inspect.graph import Graph, graph_of
 from kael.specs.model import Instance
 from kael.specs.place import SpecError
-from kael.specs.runner import Evaluated
+from kael.specs.runner import Evaluated, require_graph
 from kael_cli.options import GraphOptions
 from kael_cli.output import Output
 from kael_cli.showing import only_one, show
@@ -41,8 +41,7 @@ def draw(
 
 def graph_for(instance: Instance, options: GraphOptions) -> Graph:
     """Return the graph of an instance, its leaves and `let` values under their names."""
-    if instance.spec.outside:
-        raise SpecError("code outside kael records no graph", instance.place)
+    require_graph(instance)
     evaluated = Evaluated(instance, options.seed or 0)
     try:
         return graph_of(evaluated.output, evaluated.names)

@@ -132,10 +132,20 @@ class Evaluated:
                 leaf._grad = Tensor(np.array(claimed, leaf.dtype))
 
 
+def require_graph(instance: Instance) -> None:
+    """Raise SpecError for code outside kael, which records no graph to look at."""
+    if instance.spec.outside:
+        raise SpecError("code outside kael records no graph", instance.place)
+
+
 def recorded(instance: Instance, seed: int = 0) -> Evaluated:
-    """Return an instance after a forward pass of which every operation was kept."""
+    """Return an instance after a forward pass of which every operation was kept.
+
+    Raises `SpecError` for code outside kael.
+    """
     from kael.inspect.recorder import Recorder
 
+    require_graph(instance)
     return Evaluated(instance, seed, Recorder(current_span))
 
 

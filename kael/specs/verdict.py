@@ -148,7 +148,7 @@ def _examine(instance: Instance, request: Request, result: Result) -> None:
     """Fill a result: the given point, the author's expectations, then the drawn points."""
     evaluated = Evaluated(instance, request.seed or 0)
     options = options_of(instance, request)
-    if request.anomaly:
+    if request.anomaly and not instance.spec.outside:
         _look_for_anomalies(instance, request)
     report = _verify(evaluated, options)
     if report.status == "error":

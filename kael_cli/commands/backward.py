@@ -24,8 +24,8 @@ def run(options: BackwardOptions) -> int:
     anomaly = options.anomaly or anomaly_enabled()
 
     def evaluate(instance: Instance) -> Evaluated:
-        seed = options.seed or 0
-        evaluated = recorded(instance, seed) if anomaly else Evaluated(instance, seed)
+        watched = anomaly and not instance.spec.outside
+        evaluated = (recorded if watched else Evaluated)(instance, options.seed or 0)
         evaluated.backward(anomaly=anomaly)
         return evaluated
 

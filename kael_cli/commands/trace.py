@@ -5,7 +5,7 @@ from typing import Any
 
 from kael.engine.hooks import Trace, anomaly_enabled
 from kael.specs.model import Instance
-from kael.specs.runner import Evaluated, recorded
+from kael.specs.runner import Evaluated, recorded, require_graph
 from kael_cli.options import TraceOptions
 from kael_cli.output import Output
 from kael_cli.showing import show
@@ -30,6 +30,7 @@ def run(options: TraceOptions) -> int:
         if not plain:
             output.write(_rendered(walked(instance), options))
             return
+        require_graph(instance)
         seed = options.seed or 0
         evaluated = recorded(instance, seed) if anomaly else Evaluated(instance, seed)
         lines = StringIO()
