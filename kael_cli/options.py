@@ -54,7 +54,7 @@ class TargetOptions(Options):
     ] = None
     max_elements: Annotated[
         int | None,
-        Flag("--max-elements", metavar="N", help="Refuse a result with more elements."),
+        Flag("--max-elements", metavar="N", min=1, help="Refuse a result with more elements."),
     ] = None
 
 

@@ -113,7 +113,10 @@ def described(error: SpecError) -> Row:
 
 def _nameless(error: SpecError) -> Row:
     """The head of a row for what could not be loaded: there is a place and no spec yet."""
-    return {"spec": None, "case": None, "file": error.place.file, "line": error.place.line}
+    from kael.specs.results import nameless
+
+    place = error.place
+    return {"spec": nameless(place), "case": None, "file": place.file, "line": place.line}
 
 
 def _worse(code: Exit, error: KaelError) -> Exit:

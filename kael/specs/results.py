@@ -5,10 +5,12 @@ computes: `runner.py` fills these in.
 """
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kael.checker.model import Check, Status
+    from kael.specs.place import Place
 
 
 STATED = ("numeric", "derivative", "expect")
@@ -71,6 +73,11 @@ class Result:
         """`file:line:column`, as far as it is known."""
         parts = [self.file or self.label, self.line, self.column]
         return ":".join(str(part) for part in parts if part)
+
+
+def nameless(place: "Place") -> str:
+    """Return what a spec is called whose own name could not be read: its file's stem."""
+    return PurePath(place.file).stem if place.file else place.label
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from kael.specs.expression import Expression, current_span
 from kael.specs.inputs import generator
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
-from kael.specs.results import STATED, Diagnosis, Fault, Result
+from kael.specs.results import STATED, Diagnosis, Fault, Result, nameless
 from kael.specs.runner import AnomalyError, Evaluated, claims_of, recorded
 from kael.tensors import Tensor
 
@@ -81,7 +81,15 @@ def blank(instance: Instance) -> Result:
 def unloadable(error: SpecError) -> Result:
     """Return the result for what could not even be loaded."""
     place = error.place
-    result = Result("", None, place.file, place.line, place.column, place.label, status="error")
+    result = Result(
+        spec=nameless(place),
+        case=None,
+        file=place.file,
+        line=place.line,
+        column=place.column,
+        label=place.label,
+        status="error",
+    )
     result.error = fault_of(error)
     return result
 

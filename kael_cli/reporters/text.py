@@ -86,10 +86,8 @@ class TextReporter:
         shown = result.error.text or f"{result.place}: {result.error.message}"
         first, _, rest = shown.rstrip("\n").partition("\n")
         text = self._paint("bold", first) + "\n" + (f"{rest}\n" if rest else "")
-        if result.spec:
-            text += f"  spec: {result.title}\n"
         if result.reproduce:
-            text += f"  reproduce: {result.reproduce}\n"
+            text += f"  spec: {result.title}\n  reproduce: {result.reproduce}\n"
         return text
 
     def _table(self, check: Check) -> str:

@@ -138,6 +138,11 @@ def test_a_broken_spec_still_yields_json(kael, project):
     assert ran.code == 2
     assert document["summary"]["errors"] == 1
     assert document["results"][0]["error"]["column"] == 9
+    assert document["results"][0]["spec"] == "broken"
+    case = ElementTree.fromstring(kael("check", "specs", "--format", "junit").out).find(
+        ".//testcase"
+    )
+    assert (case.get("name"), case[0].tag) == ("broken", "error")
 
 
 def test_check_says_only_what_does_not_hold(kael, project):

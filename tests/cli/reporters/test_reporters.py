@@ -74,6 +74,7 @@ def findings() -> Run:
     ]
 
     broken = Result("bad <name>", "a&b", "specs/bad.yaml", 7, None, status="error")
+    broken.reproduce = "kael gradcheck 'specs/bad.yaml::bad <name>[a&b]' --seed 0"
     broken.error = Fault(
         "unknown operation 'tahn'; did you mean 'tanh'?",
         "specs/bad.yaml",
