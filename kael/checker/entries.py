@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,8 +41,11 @@ class Heads:
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            self._parts = (EPSILON * self.weights * self.value[:, None]) ** 2
-            self._noise = np.sqrt(self._parts.sum(axis=0))
+            terms = self.weights * self.value[:, None]
+            # Scaled first: the square of a large value need not exist.
+            self._unit = float(np.abs(terms).max(initial=0.0)) or 1.0
+            self._parts = (terms / self._unit) ** 2
+            self._noise = self._rounding(self._parts.sum(axis=0))
 
     @property
     def count(self) -> int:
@@ -68,12 +71,18 @@ class Heads:
 
     def noise(self, rows: Floats) -> Floats:
         """The rounding in each change."""
-        shaken = rows != self.value
+        return self.noise_of(rows != self.value)
+
+    def noise_of(self, shaken: Array) -> Floats:
+        """The rounding in changes that shake some outputs, a row of booleans an entry."""
         # Where nothing moved at all the change may have been lost in any of them.
-        shaken |= ~shaken.any(axis=1, keepdims=True)
+        shaken = shaken | ~shaken.any(axis=1, keepdims=True)
         if self.weights is None:
             return np.where(shaken, EPSILON * np.abs(self.value), 0.0)
-        return np.asarray(np.sqrt(shaken.astype(np.float64) @ self._parts))
+        return self._rounding(shaken.astype(np.float64) @ self._parts)
+
+    def _rounding(self, squares: Floats) -> Floats:
+        return np.asarray(EPSILON * self._unit * np.sqrt(squares))
 
 
 @dataclass
@@ -139,6 +148,8 @@ def compare_entries(
     """Compare `analytic` (a row an entry, a column a head) with differences."""
     x = np.abs(np.asarray(subject.arrays[which], dtype=np.float64).reshape(-1)[entries])
     count, columns = len(entries), heads.count
+    size = np.max(np.abs(analytic), where=np.isfinite(analytic), initial=0.0)
+    tolerance = replace(tolerance, rounding=32 * EPSILON * float(size))
     numbers, errors = np.empty((count, columns)), np.empty((count, columns))
     settled = np.zeros((count, columns), dtype=bool)
     hidden = np.zeros((count, columns), dtype=bool)
@@ -316,7 +327,7 @@ def _look_closer(
     if fine:
         climb.walk(rows, lambda value: numeric.fine_steps(value))
         verdicts = climb.judged(rows, analytic, tolerance)
-        rows = sorted({row for (row, _), v in verdicts.items() if v.status != "passed"})
+        rows = sorted({row for (row, _), v in verdicts.items() if _unsure(v)})
     else:
         verdicts = {}
     climb.walk(rows, lambda value: numeric.near_steps(value, eps))
@@ -358,6 +369,7 @@ class _Climb:
     def __init__(self, probe: Probe, which: int, entries: Array, x: Floats, heads: Heads) -> None:
         self.probe, self.which, self.entries, self.x, self.heads = probe, which, entries, x, heads
         self.ladders: dict[tuple[int, int], Ladder] = {}
+        self.shaken: dict[int, Array] = {}
 
     def walk(self, rows: list[int], steps_of: Callable[[float], list[float]]) -> None:
         """Add the steps that `steps_of` gives for the value of each row's entry."""
@@ -373,18 +385,24 @@ class _Climb:
     def _take(self, wanted: list[tuple[int, float]]) -> None:
         index = np.array([row for row, _ in wanted])
         steps = np.array([step for _, step in wanted])
-        up, right, noise = _changes(self.probe, self.which, self.entries[index], steps, self.heads)
-        down, left = _moves(self.probe, self.which, self.entries[index], -steps, self.heads)
+        up, above = self.probe(self.which, self.entries[index], steps)
+        down, below = self.probe(self.which, self.entries[index], -steps)
+        right, left = self.heads.moves(above), -self.heads.moves(below)
+        for i, row in enumerate(index.tolist()):
+            # An output that a large step moves was rounded at the small ones too.
+            shaken = self.shaken.get(row)
+            moved = above[i] != self.heads.value
+            self.shaken[row] = moved if shaken is None else moved | shaken
+        for row in set(index.tolist()):
+            noise = self.heads.noise_of(self.shaken[row][None])[0].tolist()
+            for column, own in enumerate(noise):
+                ladder = self.ladders.setdefault((row, column), Ladder(0.0))
+                ladder.noise = max(ladder.noise, own)
         for i, (row, step) in enumerate(wanted):
             for column in range(self.heads.count):
-                ladder = self.ladders.get((row, column))
-                if ladder is None:
-                    ladder = self.ladders[row, column] = Ladder(0.0)
-                if np.isfinite(noise[i, column]):
-                    ladder.noise = max(ladder.noise, float(noise[i, column]))
-                ladder.add(
+                self.ladders[row, column].add(
                     step,
-                    (float(up[i, 0]), float(down[i, 0])),
+                    (float(up[i]), float(-down[i])),
                     (float(right[i, column]), float(left[i, column])),
                 )
 

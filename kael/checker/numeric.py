@@ -125,7 +125,7 @@ def _candidates(rates: list[float], steps: list[float], order: int, level: float
     for j in range(1, len(rates)):
         first = rates[j] + (rates[j] - rates[j - 1]) / ((steps[j - 1] / steps[j]) ** order - 1)
         if j == 1:
-            value, moved = first, abs(first - rates[1])
+            value, moved = first, abs(rates[1] - rates[0])
         else:
             second = first + (first - previous) / ((steps[j - 2] / steps[j]) ** order - 1)
             value, moved = second, max(abs(second - first), abs(first - previous) / _GAIN)

@@ -37,6 +37,7 @@ from kael.checker.model import (
     Report,
     worst,
 )
+from kael.checker.numeric import EPSILON
 from kael.checker.properties import (
     NOT_DETERMINISTIC,
     PROPERTIES,
@@ -535,17 +536,26 @@ class _Session:
     ) -> tuple[str, float, float, float] | None:
         rng = np.random.default_rng([self.options.seed & 0xFFFFFFFF, 31, len(entries)])
         x = np.abs(np.asarray(self.subject.arrays[which]).reshape(-1)[entries])
-        step = 8.3e-7 * max(1.0, float(x.max()))
+        scale = max(1.0, float(x.max()))
         for trial in range(6):
             signs = rng.choice((-1.0, 1.0), len(entries)) if trial else np.ones(len(entries))
-            right, left = self._one_sided(which, entries, signs, step)
             claimed = float(signs @ analytic)
-            size = float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
-            slack = 1e-4 * (size + float(np.abs(analytic).sum()))
-            if not enclosed_sum(right, left, weights, claimed, slack, self.tolerance):
+            found = None
+            # A kink looks the same at every scale; what only looks like one does not.
+            for step in (8.3e-7 * scale, 8.3e-9 * scale):
+                right, left = self._one_sided(which, entries, signs, step)
+                size = float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
+                noise = EPSILON * float(np.abs(weights * self.ex.value).sum()) / step
+                slack = 1e-4 * (size + float(np.abs(analytic).sum())) + 40 * noise
+                if enclosed_sum(right, left, weights, claimed, slack, self.tolerance):
+                    found = None
+                    break
                 low, high = sorted((float(weights @ left), float(weights @ right)))
+                found = low, high
+            if found is not None:
                 shown = [int(s) for s in signs[:8]]
-                return f"{shown}{'' if len(signs) <= 8 else ' and on'}", low, high, claimed
+                along = f"{shown}{'' if len(signs) <= 8 else ' and on'}"
+                return along, found[0], found[1], claimed
         return None
 
     def _kink_note(self, which: int, compared: Compared, met: list[int]) -> str:
