@@ -14,7 +14,7 @@ from kael.kernels.axes import Array, Dim, as_axes, from_rows, last_rows, restore
 
 def sum(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     """The sum over `dim`, in the array's own dtype."""
-    return np.asarray(np.sum(x, axis=as_axes(dim, x.ndim), keepdims=keepdim, dtype=x.dtype))
+    return np.asarray(np.add.reduce(x, axis=as_axes(dim, x.ndim), keepdims=keepdim, dtype=x.dtype))
 
 
 def sum_backward(g: Array, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:

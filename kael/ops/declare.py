@@ -44,6 +44,8 @@ Batch = Literal["elementwise"] | BatchRule | None
 Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 
 _REQUIRED = object()
+# Classes of plain arguments that no call has to convert or refuse.
+_ALL_PLAIN = frozenset((type(None), bool, int, float, tuple, list))
 _LITERALS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 
 
@@ -112,6 +114,8 @@ class Operation:
         self.joint = joint
         self.differentiable = joint is not None or any(f is not None for f in self.vjps)
         self.prepare = prepare
+        # One operand, first, and plain arguments behind it.
+        self.alone = self.inputs == self.parameters[:1] and not self.variadic
         self.broadcasts = broadcasts
         self.promotes = promotes
         self.real = real
@@ -186,6 +190,13 @@ class Operation:
 
     def split(self, bound: Sequence[Any]) -> tuple[tuple[Tensor, ...], Arguments]:
         """Return the tensor operands and the plain arguments of a bound call."""
+        if (
+            self.alone
+            and bound[0].__class__ is Tensor
+            and _ALL_PLAIN.issuperset([value.__class__ for value in bound[1:]])
+        ):  # the common call: nothing to convert
+            one, rest = (bound[0],), tuple(bound[1:])
+            return one, self.prepare(one, rest) if self.prepare else rest
         values = dict(zip(self.parameters, bound, strict=True))
         if self.variadic:
             operands = values[self.inputs[0]]
@@ -301,8 +312,10 @@ class Operation:
             out = record(self, array, inputs, arguments)
         else:
             out = Tensor(array)
-        if self.view and array.base is not None and np.may_share_memory(array, inputs[0]._array):
-            out._storage = inputs[0].storage
+        if self.view and (base := array.base) is not None:
+            given = inputs[0]._array
+            if base is given or np.may_share_memory(array, given):
+                out._storage = inputs[0].storage
         observer = state.here.observer
         if observer is not None:
             observer(self, inputs, arguments, out, out._grad_fn)

@@ -18,7 +18,7 @@ from kael.errors import KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.arguments import Arguments, Prepare, Shapes, shift_dim
 from kael.ops.declare import Operation
 from kael.ops.samples import Sample, normal
-from kael.ops.view import select, slice, unsqueeze
+from kael.ops.view import select, slice, slice_bounds, unsqueeze
 from kael.tensors import Tensor, as_array
 
 Array = np.ndarray[Any, Any]
@@ -106,12 +106,10 @@ def _dims_read(item: Any) -> int:
     return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
 
 
-def _sliced(x: Tensor, dim: int, item: Any) -> Tensor:
+def _sliced(x: Tensor, dim: int, item: builtins.slice) -> Tensor:
     size = x.shape[dim]
-    step = 1 if item.step is None else item.step
-    if step == 1 and item.indices(size)[:2] == (0, size):
-        return x
-    return slice(x, dim, item.start, item.stop, step)
+    bounds = slice_bounds(size, item.start, item.stop, item.step)
+    return x if bounds == (0, size, 1) else slice(x, dim, *bounds)
 
 
 def _prepare_items(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:

@@ -93,19 +93,20 @@ def _at(dim: int, item: Any) -> tuple[Any, ...]:
 
 def _prepare_slice(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
     x = inputs[0]._array
-    dim, start, end, step = arguments
     if x.ndim == 0:
         raise KaelIndexError("slice: a 0-d tensor has no dim to slice")
-    dim = shapes.wrap_dim(dim, x.ndim, "slice")
-    step = 1 if step is None else shapes.as_index(step, "slice", "step")
-    if step < 1:
-        raise KaelValueError(f"slice: step must be greater than 0, got {step}; see flip")
-    if start is not None:
-        start = shapes.as_index(start, "slice", "start")
-    if end is not None:
-        end = shapes.as_index(end, "slice", "end")
-    start, end, step = builtins.slice(start, end, step).indices(x.shape[dim])
-    return dim, start, end, step
+    dim = shapes.wrap_dim(arguments[0], x.ndim, "slice")
+    return dim, *slice_bounds(x.shape[dim], *arguments[1:])
+
+
+def slice_bounds(size: int, start: object, end: object, step: object) -> tuple[int, int, int]:
+    """Return a slice's start, end and step within a size, as Python counts them."""
+    by = 1 if step is None else shapes.as_index(step, "slice", "step")
+    if by < 1:
+        raise KaelValueError(f"slice: step must be greater than 0, got {by}; see flip")
+    first = None if start is None else shapes.as_index(start, "slice", "start")
+    last = None if end is None else shapes.as_index(end, "slice", "end")
+    return builtins.slice(first, last, by).indices(size)
 
 
 def _take_slice(x: Array, dim: int, start: int, end: int, step: int) -> Array:
@@ -400,7 +401,7 @@ permute = Operation(
     doc="Return a view with the dims in another order.",
 )  # fmt: skip
 squeeze = Operation(
-    "squeeze(x, dim=None)", lambda x, dim: np.squeeze(x, dim),
+    "squeeze(x, dim=None)", lambda x, dim: np.squeeze(x, dim)[...],
     vjp={"x": lambda g, x_shape: g.reshape(x_shape)}, text={"x": "reshape(g, shape(x))"},
     prepare=_prepare_squeeze, batch=shift_dim(), analytic=True, view=True,
     samples=lambda rng: [
