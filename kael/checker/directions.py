@@ -17,13 +17,14 @@ from itertools import pairwise
 import numpy as np
 
 from kael.checker.entries import Heads
-from kael.checker.kinks import SURE
+from kael.checker.kinks import SURE, Tolerance
 from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON, Ladder, slope
 from kael.checker.subject import Subject
 
 DIRECTIONS = 3
 MOST_SUSPECTS = 96
+MOST_BLUNT = 512
 MOST_EVALUATIONS = 900
 
 # The least that is called a difference, as a share of the root of the sum of squared terms.
@@ -40,7 +41,8 @@ class Directed:
     `sharpness` is the smallest error in one entry that would have been seen. `unresolved` says
     that more differs than could be traced to single entries; `between` that there the two sides
     have different slopes which enclose the analytic one; `vague` that a difference came and went
-    with the steps.
+    with the steps. `blunt` are entries, if not too many, in which an error that the rule of
+    comparison forbids would not have been seen.
     """
 
     suspects: list[int] = field(default_factory=list)
@@ -51,10 +53,13 @@ class Directed:
     vague: bool = False
     excess: float = 0.0
     differs: bool = False
+    sharpness_here: float = 0.0
+    blunt: list[int] = field(default_factory=list)
 
     def saw(self, allowed: Floats, off: Floats) -> None:
         """Keep the bluntest look and the largest difference of the directions that agreed."""
         self.sharpness = max(self.sharpness, float(allowed.max()))
+        self.sharpness_here = max(self.sharpness_here, float(allowed.max()))
         self.excess = max(self.excess, float(off.max()))
 
 
@@ -134,6 +139,7 @@ def search(
     inputs: Sequence[int],
     analytic: Floats,
     heads: Heads,
+    tolerance: Tolerance,
     rng: np.random.Generator,
     budget: int = MOST_EVALUATIONS,
     agreed_only: bool = False,
@@ -144,7 +150,8 @@ def search(
     """
     walker = Walker(subject, inputs, analytic, heads)
     try:
-        return _Search(walker, rng, subject.evaluations + budget, agreed_only).run()
+        limit = subject.evaluations + budget
+        return _Search(walker, tolerance, rng, limit, agreed_only).run()
     finally:
         walker.load(walker.x)
 
@@ -153,9 +160,15 @@ class _Search:
     """One search while it runs."""
 
     def __init__(
-        self, walker: Walker, rng: np.random.Generator, limit: int, agreed_only: bool
+        self,
+        walker: Walker,
+        tolerance: Tolerance,
+        rng: np.random.Generator,
+        limit: int,
+        agreed_only: bool,
     ) -> None:
-        self.walker, self.rng, self.limit, self.agreed_only = walker, rng, limit, agreed_only
+        self.walker, self.tolerance, self.rng = walker, tolerance, rng
+        self.limit, self.agreed_only = limit, agreed_only
         self.found = Directed()
 
     def run(self) -> Directed:
@@ -173,6 +186,7 @@ class _Search:
     def group(self, left: Array) -> None:
         """Directions over one group: each that differs is halved, and what it led to set apart."""
         found, clean, vanished = self.found, 0, 0
+        found.sharpness_here = 0.0
         drift: Floats | None = None
         while clean < DIRECTIONS and len(left):
             signs = self.signs(clean, len(left))
@@ -196,6 +210,16 @@ class _Search:
                 return
             left = np.setdiff1d(left, suspects, assume_unique=True)
             clean = 0
+        self.add_blunt(left)
+
+    def add_blunt(self, entries: Array) -> None:
+        """Keep the entries for which the look was not as sharp as the rule of comparison."""
+        walker, rule = self.walker, self.tolerance
+        size = np.abs(walker.analytic[entries]).max(axis=1, initial=0.0)
+        allowed = (rule.atol + rule.rtol * size) * walker.scale[entries]
+        blunt = entries[2 * self.found.sharpness_here > allowed]
+        if len(self.found.blunt) + len(blunt) <= MOST_BLUNT:
+            self.found.blunt += blunt.tolist()
 
     def signs(self, number: int, size: int) -> Floats:
         """Random lengths and signs, then plain signs, then one way for all.

@@ -59,6 +59,9 @@ WORTH_ROWS = 16
 
 SAMPLED = 12
 
+# How many wrong entries are looked at output by output before they are called wrong.
+MOST_PER_OUTPUT = 64
+
 # Evaluations for each entry, with some in hand for those that one difference does not settle.
 COST = {"projection": 3, "full": 3, "fast": 3, "complex": 3, "adaptive": 20}
 
@@ -320,12 +323,19 @@ class _Session:
         size = int(bounds[-1])
         line = analytic[0] if len(analytic) == 1 else np.concatenate(analytic)
         budget = self.options.max_evaluations
+        free = budget is None
         budget = directions.MOST_EVALUATIONS if budget is None else budget - subject.evaluations
         widely = False
         extra = np.arange(0)
         with subject.recording():
             search = partial(
-                directions.search, subject, inputs, line, heads, budget=max(24, budget)
+                directions.search,
+                subject,
+                inputs,
+                line,
+                heads,
+                self.tolerance,
+                budget=max(24, budget),
             )
             found = search(self._random(size), agreed_only=True)
             firsts: list[Compared | None] = [None] * len(inputs)
@@ -340,6 +350,8 @@ class _Session:
                     found = search(self._random(size))
                     drawn = np.array(found.suspects, dtype=np.int64)
                 extra = np.setdiff1d(drawn, sample)
+            elif self.options.mode != "fast" and (free or 3 * len(found.blunt) < budget):
+                extra = np.array(found.blunt, dtype=np.int64)
             more = self._judged_by_input(inputs, bounds, extra, analytic, heads)
             several = len(inputs) > 1
             for place, which in enumerate(inputs):
@@ -441,7 +453,7 @@ class _Session:
     ) -> Compared:
         """Settle what one entry alone cannot: kinks of several outputs, and of several entries."""
         if heads.weights is not None and self.ex.value.size > 1:
-            for i in np.flatnonzero(compared.wrong):
+            for i in np.flatnonzero(compared.wrong)[:MOST_PER_OUTPUT]:
                 self._per_output(which, compared, int(i), heads)
         met = [
             i
@@ -478,14 +490,22 @@ class _Session:
         assert heads.weights is not None
         entry, head = int(compared.entries[i]), int(compared.heads[i])
         x = float(np.asarray(self.subject.arrays[which]).reshape(-1)[entry])
-        step = 8.3e-7 * max(1.0, abs(x))
-        one = np.array([entry])
-        right, left = self._one_sided(which, one, np.ones(1), step)
-        bent = np.abs(right - left) > 1e-3 * np.maximum(np.abs(right), np.abs(left))
+        one, ones = np.array([entry]), np.ones(1)
+        bent: Array = np.ones(self.ex.value.size, dtype=bool)
+        # A kink looks the same at every scale; what only looks like one does not.
+        for step in (8.3e-9 * max(1.0, abs(x)), 8.3e-7 * max(1.0, abs(x))):
+            right, left = self._one_sided(which, one, ones, step)
+            noise = 8 * EPSILON * np.abs(self.ex.value) / step
+            gap = np.abs(right - left)
+            bent &= gap > 1e-3 * np.maximum(np.abs(right), np.abs(left)) + 10 * noise
+        if not bent.any():
+            return
         weights = heads.weights[:, head]
-        slack = 1e-4 * float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
+        middle = np.where(bent, 0.0, (right + left) / 2)
+        right, left = np.where(bent, right, middle), np.where(bent, left, middle)
+        slack = float(np.abs(weights) @ (noise + np.where(bent, 0.0, gap / 2)))
         a = float(compared.analytic[i])
-        if not bent.any() or not enclosed_sum(right, left, weights, a, slack, self.tolerance):
+        if not enclosed_sum(right, left, weights, a, slack, self.tolerance):
             return
         outputs = np.flatnonzero(bent)
         if len(outputs) <= 16:

@@ -5,7 +5,10 @@ import pytest
 
 from kael.checker.directions import MOST_EVALUATIONS, search
 from kael.checker.entries import Heads
+from kael.checker.kinks import Tolerance
 from kael.checker.subject import OutsideSubject
+
+RULE = Tolerance(1e-5, 1e-3, True)
 
 
 class InPlace(OutsideSubject):
@@ -20,7 +23,7 @@ def searched(function, x, gradient, seed=0):
     with np.errstate(all="ignore"):
         heads = Heads(np.ones((1, 1)), subject.record())
         rng = np.random.default_rng(seed)
-        found = search(subject, [0], gradient.reshape(-1, 1), heads, rng)
+        found = search(subject, [0], gradient.reshape(-1, 1), heads, RULE, rng)
     return found, subject.evaluations
 
 
@@ -109,5 +112,5 @@ def test_the_inputs_are_put_back():
     before = x.copy()
     subject = InPlace(total, [x], ["x"], [0], grad=lambda x: x)
     heads = Heads(np.ones((1, 1)), subject.record())
-    search(subject, [0], np.ones((300, 1)), heads, np.random.default_rng(0))
+    search(subject, [0], np.ones((300, 1)), heads, RULE, np.random.default_rng(0))
     assert np.array_equal(subject.arrays[0], before)
