@@ -49,7 +49,7 @@ class Value:
         out.propagate = propagate
         return out
 
-    def __pow__(self, exponent: float) -> Value:
+    def __pow__(self, exponent: float | Value) -> Value:
         if isinstance(exponent, Value):
             raise TypeError("the exponent must be a plain number; use exp for the rest")
         out = Value(self.data**exponent, (self,))

@@ -169,7 +169,7 @@ class Tensor(Methods):
         return self._grad
 
     @grad.setter
-    def grad(self, gradient: Tensor | None) -> None:
+    def grad(self, gradient: object) -> None:
         if gradient is None:
             self._grad = None
             return

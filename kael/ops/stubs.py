@@ -25,7 +25,7 @@ _LISTS = {"split", "chunk", "unbind"}
 
 def declared() -> Iterator[tuple[str, Operation | Composite]]:
     """Yield every name that stands for an operation, aliases too, in order."""
-    known = {**REGISTRY, **COMPOSITES}
+    known: dict[str, Operation | Composite] = {**REGISTRY, **COMPOSITES}
     names = {**{name: name for name in known}, **ALIASES}
     for name in sorted(names):
         if names[name].isidentifier():
@@ -61,7 +61,8 @@ def functions_stub() -> str:
         "from kael.dtypes import DType",
         "from kael.version import __version__ as __version__",
     ]
-    for name, module in sorted(kael._HOME.items(), key=lambda item: (item[1], item[0])):
+    homes: dict[str, str] = vars(kael)["_HOME"]
+    for name, module in sorted(homes.items(), key=lambda item: (item[1], item[0])):
         lines.append(f"from {module} import {name} as {name}")
     lines += ["", "float: DType", "double: DType", "bool: DType", ""]
     lines += [
