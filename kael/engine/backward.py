@@ -118,8 +118,7 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 watch.after(node, upstream, gradients)
         if not retain_graph:
             node.saved = None
-        index = 0
-        for edge in edges:
+        for index, edge in enumerate(edges):
             if edge is not None:
                 gradient = gradients[index]
                 if gradient is not None:
@@ -144,7 +143,6 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                     sums[edge] = held
                 else:
                     ready.append((edge, held))
-            index += 1
 
 
 def as_gradient(gradient: Any) -> Any:

@@ -1,4 +1,8 @@
-"""From an operation's formulas to the pair of functions a node needs: save and apply.
+"""From an operation's formulas to the two functions that make and run its nodes.
+
+A result joins the graph when grad mode is on, its dtype is floating, and an input requires a
+gradient: `record` then wraps it with a new node, which saves what the formulas of those inputs
+read. `apply` evaluates them when the walk comes to the node.
 
 What a formula needs is read from its parameter names, so nothing lists it twice:
 
@@ -17,12 +21,19 @@ the arithmetic of a small tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from kael.engine.node import FunctionNode, Gradients, raise_released, raise_stale
+from kael.engine.node import (
+    FunctionNode,
+    Gradients,
+    Node,
+    gradient_edge,
+    raise_released,
+    raise_stale,
+)
 from kael.tensors import Storage, Tensor
 
 Array = np.ndarray[Any, Any]
@@ -49,15 +60,15 @@ class Recordable(Protocol):
 class Plan:
     """What a node of one operation saves, and how it computes, for one set of inputs."""
 
-    __slots__ = ("apply", "op", "save", "saves")
+    __slots__ = ("apply", "op", "record", "saves")
 
     def __init__(self, op: Recordable, needs: tuple[bool, ...]) -> None:
         self.op = op
         formulas = formulas_of(op, needs)
         self.saves = _names_read(formulas)
-        self.save: Callable[[Sequence[Tensor], Tensor, tuple[Any, ...]], tuple[Any, ...]]
-        self.apply: Callable[[FunctionNode, Array], Gradients]
-        self.save, self.apply = _compile(op, needs, formulas, self.saves)
+        self.record: Callable[..., Tensor]
+        self.apply: Callable[[Node, Array], Gradients]
+        self.record, self.apply = _compile(self, needs, formulas)
 
     @property
     def saved_tensors(self) -> tuple[str, ...]:
@@ -96,66 +107,99 @@ def _names_read(formulas: tuple[Formula | None, ...]) -> tuple[str, ...]:
 
 
 def _compile(
-    op: Recordable,
-    needs: tuple[bool, ...],
-    formulas: tuple[Formula | None, ...],
-    saves: tuple[str, ...],
+    plan: Plan, needs: tuple[bool, ...], formulas: tuple[Formula | None, ...]
 ) -> tuple[Any, Any]:
+    """Return `record(array, arguments, *inputs)` and `apply(node, g)`."""
+    op = plan.op
     prepare: list[str] = []
     kept: list[str] = []
     unpack: list[str] = []
     checks: list[str] = []
-    for name in saves:
+    for name in plan.saves:
         if name == "out" or (name in op.inputs and not op.variadic):
             if name == "out":  # a result this new has no storage yet
-                tensor = "out"
-                prepare.append("out_storage = out._storage = Storage()")
+                prepare.append("out_storage = Storage()")
+                kept += ["array", "out_storage", "0"]
             else:
-                tensor = f"inputs[{op.inputs.index(name)}]"
+                tensor = f"in{op.inputs.index(name)}"
                 prepare.append(f"{name}_storage = {tensor}._storage or {tensor}.storage")
-            kept += [f"{tensor}._array", f"{name}_storage", f"{name}_storage.version"]
+                kept += [f"{tensor}._array", f"{name}_storage", f"{name}_storage.version"]
             unpack += [f"{name}_", f"{name}_storage", f"{name}_version"]
             checks.append(
                 f"if {name}_storage.version != {name}_version: "
                 f"raise_stale(node, {name!r}, {name}_storage, {name}_version)"
             )
-        elif name in op.arguments:
-            kept.append(f"arguments[{op.arguments.index(name)}]")
-            unpack.append(f"{name}_")
         else:
-            kept.append(_variadic_source(op, name) if op.variadic else _metadata_source(op, name))
+            kept.append(_plain_source(op, name))
             unpack.append(f"{name}_")
-    body = ["def save(inputs, out, arguments):"]
-    body += [f"    {line}" for line in prepare]
-    body += [f"    return ({', '.join(kept)}{',' if kept else ''})"]
-    body += ["def apply(node, g):"]
-    body += ["    saved = node.saved", "    if saved is None: raise_released(node)"]
-    if unpack:
-        body += [f"    ({', '.join(unpack)},) = saved"]
-    body += [f"    {line}" for line in checks]
+    inputs, edges, shape = _edges_source(op, needs)
+    body = [
+        f"def record(array, arguments, {inputs}):",
+        *(f"    {line}" for line in (*prepare, *edges, *shape)),
+        "    node = FunctionNode()",
+        "    node.plan = plan",
+        f"    node.saved = ({', '.join(kept)}{',' if kept else ''})",
+        "    node.edges = edges",
+        "    node.shape = shape",
+        "    node.dtype = array.dtype",
+        "    node.retained = None",
+        "    out = Tensor(array, node)",
+        "    out._storage = out_storage" if "out" in plan.saves else "",
+        "    return out",
+        "def apply(node, g):",
+        "    saved = node.saved",
+        "    if saved is None: raise_released(node)",
+        f"    ({', '.join(unpack)},) = saved" if unpack else "",
+        *(f"    {line}" for line in checks),
+    ]
     calls = [_call(formula, position) for position, formula in enumerate(formulas)]
     body += [f"    return {calls[0]}" if op.joint else f"    return ({', '.join(calls)},)"]
     scope: dict[str, Any] = {
+        "FunctionNode": FunctionNode,
         "Storage": Storage,
+        "Tensor": Tensor,
+        "gradient_edge": gradient_edge,
+        "needs_": needs,
+        "plan": plan,
         "raise_released": raise_released,
         "raise_stale": raise_stale,
-        "needs_": needs,
     }
     scope |= {f"vjp{position}": formula for position, formula in enumerate(formulas)}
     exec("\n".join(body), scope)  # the source is made of the declaration's own names alone
-    return scope["save"], scope["apply"]
+    return scope["record"], scope["apply"]
 
 
-def _metadata_source(op: Recordable, name: str) -> str:
-    base, kind = name.rsplit("_", 1)
-    return f"inputs[{op.inputs.index(base)}]._array.{kind}"
+def _edges_source(op: Recordable, needs: tuple[bool, ...]) -> tuple[str, list[str], list[str]]:
+    """Return the parameters of the inputs, the lines that find their edges, and those of a shape.
+
+    A long graph holds one shape, not one a node: an equal one is taken from an edge.
+    """
+    if op.variadic:
+        return (
+            "*inputs",
+            ["edges = tuple([gradient_edge(tensor) for tensor in inputs])"],
+            ["shape = array.shape"],
+        )
+    at = [position for position, needed in enumerate(needs) if needed]
+    lines = [f"edge{i} = in{i}._grad_fn or gradient_edge(in{i})" for i in at]
+    together = [f"edge{i}" if needed else "None" for i, needed in enumerate(needs)]
+    # A lone first edge stands for itself: see `Node.edges`.
+    lines.append(f"edges = {'edge0' if at == [0] else '(' + ', '.join(together) + ',)'}")
+    first = f"edge{at[0]}.shape"
+    shape = ["shape = array.shape", f"if shape == {first}: shape = {first}"]
+    return ", ".join(f"in{i}" for i in range(len(needs))), lines, shape
 
 
-def _variadic_source(op: Recordable, name: str) -> str:
-    if name == op.inputs[0]:
+def _plain_source(op: Recordable, name: str) -> str:
+    """Return what reads an argument, an input's shape or dtype, or a list of inputs."""
+    if name in op.arguments:
+        return f"arguments[{op.arguments.index(name)}]"
+    if name in op.inputs:
         return "[t._array for t in inputs]"
-    kind = name.rsplit("_", 1)[1]
-    return f"[t._array.{kind} for t in inputs]"
+    base, kind = name.rsplit("_", 1)
+    if op.variadic:
+        return f"[t._array.{kind} for t in inputs]"
+    return f"in{op.inputs.index(base)}._array.{kind}"
 
 
 def _call(formula: Formula | None, position: int) -> str:

@@ -120,10 +120,20 @@ class Function:
         ctx._to_save = ()
         observer = state.here.observer
         if observer is not None:
-            plain = tuple(arg for arg in args if not isinstance(arg, Tensor))
+            plain = CallArguments(arg for arg in args if not isinstance(arg, Tensor))
+            plain.call = args, kwargs
             for output in fresh:
                 observer(cls, tensors, plain, output, output.grad_fn)
         return fresh[0] if isinstance(returned, Tensor) else tuple(fresh)
+
+
+class CallArguments(tuple[Any, ...]):
+    """The plain arguments of one call of a `Function`, as observers are told them.
+
+    `call` is the whole call, positional and named arguments, for who wants to make it again.
+    """
+
+    call: tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def _as_outputs(cls: type[Function], returned: Any) -> tuple[Tensor, ...]:

@@ -140,14 +140,11 @@ def anomaly_enabled() -> bool:
 
 # The dict behind os.environ: a look-up that fails through the mapping costs as much as six
 # additions of small arrays, and every backward makes two.
-_environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
+_environment: Any = os.environ._data
 
 
 def _switched_on(name: str) -> bool:
-    return (
-        os.environ.encodekey(name) in _environment  # type: ignore[attr-defined]
-        and os.environ[name] not in ("", "0")
-    )
+    return os.environ.encodekey(name) in _environment and os.environ[name] not in ("", "0")
 
 
 if _switched_on("KAEL_DETECT_ANOMALY"):

@@ -82,26 +82,14 @@ class Node:
 
 
 class FunctionNode(Node):
-    """A recorded operation: its plan (which formulas, what is saved) and the saved values."""
+    """A recorded operation: its plan (which formulas, what is saved) and the saved values.
+
+    `Plan.record` makes and fills one: a constructor would be a third of the cost.
+    """
 
     __slots__ = ("plan",)
 
     plan: Plan
-
-    def __init__(
-        self,
-        plan: Plan,
-        saved: tuple[Any, ...],
-        edges: Node | tuple[Node | None, ...],
-        shape: tuple[int, ...],
-        dtype: DType,
-    ) -> None:
-        self.plan = plan
-        self.saved = saved
-        self.edges = edges
-        self.shape = shape
-        self.dtype = dtype
-        self.retained = None
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ a NumPy ufunc the same.
     tiers                                               which of the two runs
 """
 
-from kael.kernels.buffers import apply, copy, empty, pooled, zeros
+from kael.kernels.buffers import POOL_FROM_BYTES, apply, copy, empty, pooled, zeros
 from kael.kernels.elementwise import relu
 from kael.kernels.gaussian import erf_backward
 from kael.kernels.indexing import scatter
@@ -66,6 +66,7 @@ from kael.kernels.tiers import (
 )
 
 __all__ = [
+    "POOL_FROM_BYTES",
     "abs_backward",
     "amax",
     "amin",

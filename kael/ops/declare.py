@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from types import FrameType
 from typing import Any, Literal
 
@@ -29,7 +30,6 @@ import numpy as np
 from kael import dtypes, kernels, shapes
 from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
 from kael.engine.grad_mode import state
-from kael.engine.recording import record, record_binary, record_unary
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.registry import ALIASES, COMPOSITES, REGISTRY
 from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
@@ -45,7 +45,10 @@ Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 
 _REQUIRED = object()
 # Classes of plain arguments that no call has to convert or refuse.
-_ALL_PLAIN = frozenset((type(None), bool, int, float, tuple, list))
+_PLAIN = frozenset((type(None), bool, int, float, tuple, list))
+_ONE = (True,)
+_POOLED = kernels.POOL_FROM_BYTES
+_ndarray = np.ndarray
 _LITERALS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 
 
@@ -108,14 +111,13 @@ class Operation:
         self.inputs = tuple(name for name in self.parameters if name in wanted)
         self.arguments = tuple(name for name in self.parameters if name not in wanted)
         self.node_name = node or f"{_pascal(self.name)}Backward"
-        self.kernel = kernel
+        # Small arrays spare a ufunc the question where its result should lie.
+        self.small_kernel, self.kernel = kernel, _pooled(kernel)
         self.vjps = tuple(formulas.get(name) for name in self.inputs)
         self.vjp_text = tuple((text or {}).get(name, "") for name in self.inputs)
         self.joint = joint
         self.differentiable = joint is not None or any(f is not None for f in self.vjps)
         self.prepare = prepare
-        # One operand, first, and plain arguments behind it.
-        self.alone = self.inputs == self.parameters[:1] and not self.variadic
         self.broadcasts = broadcasts
         self.promotes = promotes
         self.real = real
@@ -135,6 +137,8 @@ class Operation:
         self.family = family
         self.module = ""
         self.plans: dict[tuple[bool, ...], Plan] = {}
+        self._pick_inputs = _picker(self.parameters, self.inputs)
+        self._pick_arguments = _picker(self.parameters, self.arguments)
         self._check()
         self.function: Callable[..., Tensor] = self._make_function()
         _register(self)
@@ -190,37 +194,41 @@ class Operation:
 
     def split(self, bound: Sequence[Any]) -> tuple[tuple[Tensor, ...], Arguments]:
         """Return the tensor operands and the plain arguments of a bound call."""
-        if (
-            self.alone
-            and bound[0].__class__ is Tensor
-            and _ALL_PLAIN.issuperset([value.__class__ for value in bound[1:]])
-        ):  # the common call: nothing to convert
-            one, rest = (bound[0],), tuple(bound[1:])
-            return one, self.prepare(one, rest) if self.prepare else rest
-        values = dict(zip(self.parameters, bound, strict=True))
+        inputs, arguments = self._pick_inputs(bound), self._pick_arguments(bound)
         if self.variadic:
-            operands = values[self.inputs[0]]
-            if self.rest and isinstance(operands, Tensor):
-                operands = [operands]
-            if isinstance(operands, Tensor) or not isinstance(operands, (list, tuple)):
-                raise KaelTypeError(
-                    f"{self.name} takes a list of tensors, got {type(operands).__name__}"
-                )
-            if not operands:
-                raise KaelValueError(f"{self.name} needs at least one tensor")
-            inputs = self.operands(list(operands), range(len(operands)))
+            inputs = self._listed(inputs[0])
         else:
-            promoting = [i for i, name in enumerate(self.inputs) if name in self.promotes]
-            # None asks for an optional operand's default.
-            given = [
-                self.defaults.get(name) if values[name] is None else values[name]
-                for name in self.inputs
-            ]
-            inputs = self.operands(given, promoting)
-        arguments = tuple(self._plain(name, values[name]) for name in self.arguments)
+            for value in inputs:
+                if value.__class__ is not Tensor:
+                    inputs = self._converted(inputs)
+                    break
+        for value in arguments:
+            if value.__class__ not in _PLAIN:
+                arguments = tuple(map(self._plain, self.arguments, arguments))
+                break
         if self.prepare is not None:
             arguments = self.prepare(inputs, arguments)
         return inputs, arguments
+
+    def _listed(self, operands: Any) -> tuple[Tensor, ...]:
+        if self.rest and isinstance(operands, Tensor):
+            operands = [operands]
+        if isinstance(operands, Tensor) or not isinstance(operands, (list, tuple)):
+            raise KaelTypeError(
+                f"{self.name} takes a list of tensors, got {type(operands).__name__}"
+            )
+        if not operands:
+            raise KaelValueError(f"{self.name} needs at least one tensor")
+        return self.operands(list(operands), range(len(operands)))
+
+    def _converted(self, values: Iterable[Any]) -> tuple[Tensor, ...]:
+        # None asks for an optional operand's default.
+        given = [
+            self.defaults.get(name) if value is None else value
+            for name, value in zip(self.inputs, values, strict=True)
+        ]
+        promoting = [i for i, name in enumerate(self.inputs) if name in self.promotes]
+        return self.operands(given, promoting)
 
     def operands(self, values: list[Any], promoting: Collection[int]) -> tuple[Tensor, ...]:
         """Return every operand as a tensor; Python numbers take the dtype of those beside them.
@@ -272,9 +280,17 @@ class Operation:
             arrays = self._promoted(arrays)
         if self.variadic:
             arrays = (arrays,)  # type: ignore[assignment]
-        return np.asarray(state.here.run(self.kernel, *arrays, *arguments))
+        array: Array = state.here.run(self.kernel, *arrays, *arguments)
+        return array if array.__class__ is np.ndarray else np.asarray(array)
 
     def _promoted(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        first = arrays[0].dtype
+        if first.kind == "f":
+            for array in arrays:
+                if array.dtype is not first:
+                    break
+            else:
+                return arrays
         names = self.inputs * len(arrays) if self.variadic else self.inputs
         at = [i for i in range(len(arrays)) if names[i] in self.promotes or self.real]
         dtype: dtypes.DType | None = None
@@ -303,22 +319,21 @@ class Operation:
 
     def finish(self, array: Array, inputs: tuple[Tensor, ...], arguments: Arguments) -> Tensor:
         """Return a kernel's result as a tensor, recorded if an input asks for it."""
-        if (
-            self.differentiable
-            and state.here.grad_enabled
-            and array.dtype.kind == "f"
-            and any(tensor._requires_grad for tensor in inputs)
-        ):
-            out = record(self, array, inputs, arguments)
-        else:
+        here = state.here
+        out = None
+        if self.differentiable and here.grad_enabled and array.dtype.kind == "f":
+            needs = tuple([tensor._requires_grad for tensor in inputs])
+            if True in needs:
+                plan = self.plans.get(needs) or self.make_plan(needs)
+                out = plan.record(array, arguments, *inputs)
+        if out is None:
             out = Tensor(array)
         if self.view and (base := array.base) is not None:
             given = inputs[0]._array
             if base is given or np.may_share_memory(array, given):
                 out._storage = inputs[0].storage
-        observer = state.here.observer
-        if observer is not None:
-            observer(self, inputs, arguments, out, out._grad_fn)
+        if here.observer is not None:
+            here.observer(self, inputs, arguments, out, out._grad_fn)
         return out
 
     def failure(self, error: Exception, given: Sequence[tuple[int, ...]]) -> KaelError:
@@ -342,14 +357,20 @@ class Operation:
                 return self._named(_unary_caller(self))
             if len(self.inputs) == 2 and self.broadcasts:
                 return self._named(self._with_own_names(_binary_caller(self)))
-        count = len(self.parameters)
-        plain = self.rest is None
+        tails = self._tails()
 
         def call(*args: Any, **kwargs: Any) -> Tensor:
-            bound = args if plain and not kwargs and len(args) == count else self.bind(args, kwargs)
+            tail = None if kwargs else tails.get(len(args))
+            bound = self.bind(args, kwargs) if tail is None else args + tail
             return self.apply(*self.split(bound))
 
         return self._named(call)
+
+    def _tails(self) -> dict[int, tuple[Any, ...]]:
+        """Return the defaults that complete a call, by how many values it gives in order."""
+        required = len([name for name in self.parameters if name not in self.defaults])
+        values = [self.defaults.get(name) for name in self.parameters]
+        return {n: tuple(values[n:]) for n in range(required, len(values) + 1)}
 
     def _with_own_names(self, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """Return a call of (x, other) that takes keywords under the operation's own names."""
@@ -437,8 +458,8 @@ def constant(value: float, beside: dtypes.DType) -> Tensor:
 
 def _unary_caller(op: Operation) -> Callable[..., Tensor]:
     """The short way for one operand: no binding, no promotion unless it is due."""
-    kernel, real, differentiable = op.kernel, op.real, op.differentiable
-    ndarray = np.ndarray
+    small_kernel, kernel, real, plans = op.small_kernel, op.kernel, op.real, op.plans
+    differentiable = op.differentiable
 
     def call(x: Any) -> Tensor:
         if x.__class__ is not Tensor:
@@ -449,15 +470,16 @@ def _unary_caller(op: Operation) -> Callable[..., Tensor]:
             return op.apply((x,))
         here = state.here
         try:
-            array = here.run(kernel, given)
+            array = here.run(small_kernel if given.nbytes < _POOLED else kernel, given)
         except KaelError:
             raise
         except Exception as error:
             raise op.failure(error, [given.shape]) from error
-        if array.__class__ is not ndarray:
+        if array.__class__ is not _ndarray:
             array = np.asarray(array)
         if records and differentiable and here.grad_enabled:
-            out = record_unary(op, array, x)
+            plan = plans.get(_ONE) or op.make_plan(_ONE)
+            out = plan.record(array, (), x)
         else:
             out = Tensor(array)
         if here.observer is not None:
@@ -469,8 +491,8 @@ def _unary_caller(op: Operation) -> Callable[..., Tensor]:
 
 def _binary_caller(op: Operation) -> Callable[..., Tensor]:
     """The short way for two operands of one dtype, or for one and a Python number."""
-    kernel, real, differentiable = op.kernel, op.real, op.differentiable
-    ndarray = np.ndarray
+    small_kernel, kernel, real, plans = op.small_kernel, op.kernel, op.real, op.plans
+    differentiable = op.differentiable
 
     def call(x: Any, other: Any) -> Tensor:
         if x.__class__ is not Tensor:
@@ -484,20 +506,23 @@ def _binary_caller(op: Operation) -> Callable[..., Tensor]:
             else:
                 ((x, other), _) = op.split((x, other))
         left, right = x._array, other._array
-        records = x._requires_grad or other._requires_grad
+        needs = (x._requires_grad, other._requires_grad)
+        records = True in needs
         if left.dtype is not right.dtype or (real and not records and left.dtype.kind != "f"):
             return op.apply((x, other))
+        small = left.nbytes < _POOLED and right.nbytes < _POOLED
         here = state.here
         try:
-            array = here.run(kernel, left, right)
+            array = here.run(small_kernel if small else kernel, left, right)
         except KaelError:
             raise
         except Exception as error:
             raise op.failure(error, [left.shape, right.shape]) from error
-        if array.__class__ is not ndarray:
+        if array.__class__ is not _ndarray:
             array = np.asarray(array)
         if records and differentiable and here.grad_enabled:
-            out = record_binary(op, array, x, other)
+            plan = plans.get(needs) or op.make_plan(needs)
+            out = plan.record(array, (), x, other)
         else:
             out = Tensor(array)
         if here.observer is not None:
@@ -507,9 +532,21 @@ def _binary_caller(op: Operation) -> Callable[..., Tensor]:
     return call
 
 
+def _picker(
+    parameters: tuple[str, ...], names: tuple[str, ...]
+) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return what picks the values of some parameters out of a bound call."""
+    at = [parameters.index(name) for name in names]
+    if len(at) > 1:
+        return itemgetter(*at)
+    return (lambda bound: (bound[at[0]],)) if at else (lambda _: ())
+
+
 def _pooled(kernel: Kernel) -> Kernel:
     """A ufunc that writes large results to memory that is used again; any other kernel as it is."""
-    return kernels.pooled(kernel) if isinstance(kernel, np.ufunc) and kernel.nin < 3 else kernel
+    if isinstance(kernel, np.ufunc) and kernel.signature is None and kernel.nin < 3:
+        return kernels.pooled(kernel)
+    return kernel
 
 
 def unary(
@@ -531,7 +568,7 @@ def unary(
     """
     return Operation(
         f"{name}(x, {arguments})" if arguments else f"{name}(x)",
-        _pooled(kernel),
+        kernel,
         vjp={"x": vjp},
         text={"x": text},
         real=real,
@@ -557,7 +594,7 @@ def binary(
     domains = domain if isinstance(domain, tuple) else (domain, domain)
     return Operation(
         f"{name}(x, {second})",
-        _pooled(kernel),
+        kernel,
         vjp={"x": vjp[0], second: vjp[1]},
         text={"x": text[0], second: text[1]},
         broadcasts=True,
