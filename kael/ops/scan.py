@@ -120,6 +120,6 @@ def diff(x: Any, n: int = 1, dim: int = -1) -> Tensor:
         )
     at = shapes.wrap_dim(dim, tensor.ndim, "diff")
     minus = logical_xor if tensor.dtype.kind == "b" else sub
-    for _ in range(count):
+    for _ in range(min(count, tensor.shape[at])):  # then nothing is left to subtract
         tensor = minus(slice(tensor, at, 1), slice(tensor, at, 0, -1))
     return tensor

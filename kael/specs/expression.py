@@ -25,7 +25,6 @@ MAX_ELEMENTS = 10**8
 _WRONG = (
     KaelError,
     ArithmeticError,
-    AttributeError,
     LookupError,
     MemoryError,
     TypeError,
