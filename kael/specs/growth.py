@@ -143,9 +143,22 @@ def selected(x: Any, dim: int, index: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def diagonal_matrix(x: Any, *_: Any) -> tuple[int, ...]:
-    """Return the shape of a matrix made from its diagonal."""
-    return (*x.shape, x.shape[-1]) if x.ndim == 1 else x.shape
+def together(*operands: Any) -> tuple[int, ...]:
+    """Return the shape that the tensors of a call broadcast to."""
+    return broadcast(*(operand.shape for operand in operands if isinstance(operand, Tensor)))
+
+
+def linear(x: Any, weight: Any, *_: Any) -> tuple[int, ...]:
+    """Return the shape of `linear`."""
+    return (*x.shape[:-1], *weight.shape[:-1])
+
+
+def convolved(x: Any, weight: Any, *rest: Any) -> tuple[int, ...]:
+    """Return a shape of at least as many elements as a convolution's padded input and output."""
+    numbers = [n for value in rest for n in (value if isinstance(value, tuple) else (value,))]
+    widest = max((n for n in numbers if isinstance(n, int)), default=0)
+    space = (size + 2 * widest for size in x.shape[2:])
+    return (x.shape[0], max(x.shape[1], weight.shape[0]), *space)
 
 
 def unfolded(x: Any, dim: int, size: int, step: int) -> tuple[int, ...]:
@@ -170,9 +183,23 @@ GROWING: dict[str, Callable[..., tuple[int, ...]]] = {
     "einsum": contracted,
     "tensordot": tensordot,
     "index_select": selected,
-    "diag": diagonal_matrix,
     "unfold": unfolded,
+    "linear": linear,
+    "conv1d": convolved,
+    "conv2d": convolved,
+    "convolution": convolved,
 }
+GROWING |= dict.fromkeys(
+    (
+        "binary_cross_entropy_with_logits",
+        "huber_loss",
+        "kl_div",
+        "l1_loss",
+        "mse_loss",
+        "smooth_l1_loss",
+    ),
+    together,
+)
 
 
 def index_shape(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int, ...]:
