@@ -22,7 +22,10 @@ from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON, Ladder, slope
 from kael.checker.subject import Subject
 
-DIRECTIONS = 3
+# Random lengths and one way for all; between them plain signs, where they cost next to nothing.
+DIRECTIONS, DIRECTIONS_IF_SMALL = 3, 2
+SMALL = 256
+
 MOST_SUSPECTS = 96
 MOST_BLUNT = 512
 MOST_EVALUATIONS = 900
@@ -188,8 +191,9 @@ class _Search:
         found, clean, vanished = self.found, 0, 0
         found.sharpness_here = 0.0
         drift: Floats | None = None
-        while clean < DIRECTIONS and len(left):
-            signs = self.signs(clean, len(left))
+        wanted = DIRECTIONS_IF_SMALL if len(left) <= SMALL else DIRECTIONS
+        while clean < wanted and len(left):
+            signs = self.signs(clean, len(left), last=clean == wanted - 1)
             found.directions += 1
             agrees, drift = _agrees(self.walker, left, signs, found, drift)
             if agrees:
@@ -221,13 +225,13 @@ class _Search:
         if len(self.found.blunt) + len(blunt) <= MOST_BLUNT:
             self.found.blunt += blunt.tolist()
 
-    def signs(self, number: int, size: int) -> Floats:
+    def signs(self, number: int, size: int, last: bool) -> Floats:
         """Random lengths and signs, then plain signs, then one way for all.
 
         Random lengths let no two wrong entries cancel; ties and sums show themselves most when
         all entries move one way.
         """
-        if number == DIRECTIONS - 1:
+        if last:
             return np.ones(size)
         signs = np.asarray(self.rng.integers(0, 2, size) * 2.0 - 1.0, dtype=np.float64)
         if number == 0:
