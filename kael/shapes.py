@@ -43,6 +43,8 @@ def wrap_dim(dim: object, ndim: int, operation: str) -> int:
     >>> wrap_dim(-1, 3, "sum")
     2
     """
+    if dim.__class__ is int and 0 <= dim < ndim:
+        return dim
     index = as_index(dim, operation)
     room = max(ndim, 1)
     if not -room <= index < room:
@@ -61,6 +63,8 @@ def wrap_dims(dims: object, ndim: int, operation: str) -> Shape:
     """
     if dims is None:
         return tuple(range(ndim))
+    if dims.__class__ is int and 0 <= dims < ndim:
+        return (dims,)
     several = dims if isinstance(dims, Iterable) and not isinstance(dims, str) else (dims,)
     wrapped = sorted(wrap_dim(dim, ndim, operation) for dim in several)
     for first, second in pairwise(wrapped):

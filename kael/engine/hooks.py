@@ -140,7 +140,7 @@ def anomaly_enabled() -> bool:
 
 # The dict behind os.environ: a look-up that fails through the mapping costs as much as six
 # additions of small arrays, and every backward makes two.
-_environment: Any = os.environ._data
+_environment: Any = os.environ._data  # type: ignore[attr-defined]
 
 
 def _switched_on(name: str) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Gradients = tuple[Array | None, ...]
+_add_reduce: Any = np.add.reduce  # what array.sum calls, by way of Python
 
 # One lock for all leaves: a leaf's sum must not lose what another thread adds, and its one
 # accumulator must not be made twice.
@@ -114,8 +115,9 @@ class FunctionNode(Node):
         assert edge is not None
         if self.plan.op.broadcasts:
             if gradient.shape != edge.shape:
-                gradient = np.asarray(sum_to_shape(gradient, edge.shape))
-            gradient = gradient.astype(edge.dtype, copy=False)
+                gradient = sum_to_shape(gradient, edge.shape)
+            if gradient.dtype is not edge.dtype:
+                gradient = gradient.astype(edge.dtype)
         return super().fit(gradient, index)
 
 
@@ -186,11 +188,13 @@ def sum_to_shape(gradient: Array, target: tuple[int, ...]) -> Array:
     """Reduce a gradient to the shape that was broadcast: sum what broadcasting repeated."""
     extra = gradient.ndim - len(target)
     if extra > 0:
-        gradient = np.asarray(gradient.sum(axis=tuple(range(extra))))
+        gradient = np.asarray(_add_reduce(gradient, tuple(range(extra))))
+        if gradient.shape == target:
+            return gradient
     stretched = tuple(
         dim for dim, size in enumerate(target) if size == 1 and gradient.shape[dim] != 1
     )
-    return gradient.sum(axis=stretched, keepdims=True) if stretched else gradient
+    return _add_reduce(gradient, stretched, keepdims=True) if stretched else gradient
 
 
 def raise_released(node: Node) -> NoReturn:

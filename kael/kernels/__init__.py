@@ -2,6 +2,8 @@
 
 Every name here is a function of arrays and plain arguments. A backward takes the upstream
 gradient `g` first, then what it reads. `dim` counts from either end; None is all dims.
+They are called where NumPy's floating-point warnings are off: a guard of their own would take as
+long as four additions of small arrays.
 Results of 4 MiB and more lie in memory that is used again (`kael.kernels.buffers`); `apply` gives
 a NumPy ufunc the same.
 
@@ -10,6 +12,7 @@ a NumPy ufunc the same.
     tiers                                               which of the two runs
 """
 
+from kael.kernels.axes import broadcast
 from kael.kernels.buffers import POOL_FROM_BYTES, apply, copy, empty, pooled, zeros
 from kael.kernels.elementwise import relu
 from kael.kernels.gaussian import erf_backward
@@ -71,6 +74,7 @@ __all__ = [
     "amax",
     "amin",
     "apply",
+    "broadcast",
     "clamp_backward",
     "copy",
     "cross_entropy",

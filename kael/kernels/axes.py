@@ -1,7 +1,13 @@
-"""Dim arguments as NumPy axes, and a reduction's result put back over them; no kernels here."""
+"""Dim arguments as NumPy axes, and a reduction's result put back over them; no kernels here.
+
+`np.sum`, `np.max` and `np.broadcast_to` are Python around C and cost several times what they do
+on a small array; what is here calls the C.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,13 +15,28 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 Dim = int | tuple[int, ...] | list[int] | None
 
+# Typed loosely: NumPy's stubs want to know which overload keepdims picks.
+add_reduce: Callable[..., Any] = np.add.reduce
+max_reduce: Callable[..., Any] = np.maximum.reduce
+
+SMALL_BYTES = 4096
+
+
+def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """`x` over a larger shape: a read-only view with stride 0, or filled memory where small."""
+    if math.prod(shape) * x.itemsize > SMALL_BYTES:
+        return np.broadcast_to(x, shape)
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
 
 def as_axes(dim: Dim, ndim: int) -> tuple[int, ...]:
     """`dim` as a tuple of axes from 0 on; None is all of them, a 0-d array has none."""
     if dim is None or ndim == 0:
         return tuple(range(ndim))
     if isinstance(dim, (tuple, list)):
-        return tuple(d % ndim for d in dim)
+        return tuple([d % ndim for d in dim])
     return (dim % ndim,)
 
 

@@ -62,29 +62,26 @@ def erf(x: Array) -> Array:
 
 def erf_backward(g: Array, x: Array) -> Array:
     """g * 2 / sqrt(pi) * exp(-x*x)."""
-    with np.errstate(all="ignore"):
-        return np.asarray(g * (2 / math.sqrt(math.pi) * np.exp(-(x * x))))
+    return np.asarray(g * (2 / math.sqrt(math.pi) * np.exp(-(x * x))))
 
 
 def gelu(x: Array, approximate: bool = False) -> Array:
     """x times the normal distribution function at x, exact or by the tanh approximation."""
-    with np.errstate(all="ignore"):
-        if approximate:
-            return np.asarray(0.5 * x * (1 + _tanh_part(x)))
-        return (x * _normal_cdf(x)).astype(x.dtype, copy=False)
+    if approximate:
+        return np.asarray(0.5 * x * (1 + _tanh_part(x)))
+    return (x * _normal_cdf(x)).astype(x.dtype, copy=False)
 
 
 def gelu_backward(g: Array, x: Array, approximate: bool = False) -> Array:
     """g times the slope: cdf(x) + x * density(x), or the slope of the tanh approximation."""
-    with np.errstate(all="ignore"):
-        if approximate:
-            t = _tanh_part(x)
-            near = np.clip(x, -TANH_FLAT, TANH_FLAT)
-            inner = TANH_SCALE * (1 + 3 * TANH_CUBIC * near * near)
-            return np.asarray(g * (0.5 * (1 + t) + 0.5 * near * (1 - t * t) * inner))
-        near = np.clip(np.asarray(x, np.float64), -40, 40)
-        slope = _normal_cdf(x) + near * (INV_SQRT_2PI * np.exp(-0.5 * near * near))
-        return np.asarray(g * slope.astype(x.dtype, copy=False))
+    if approximate:
+        t = _tanh_part(x)
+        near = np.clip(x, -TANH_FLAT, TANH_FLAT)
+        inner = TANH_SCALE * (1 + 3 * TANH_CUBIC * near * near)
+        return np.asarray(g * (0.5 * (1 + t) + 0.5 * near * (1 - t * t) * inner))
+    near = np.clip(np.asarray(x, np.float64), -40, 40)
+    slope = _normal_cdf(x) + near * (INV_SQRT_2PI * np.exp(-0.5 * near * near))
+    return np.asarray(g * slope.astype(x.dtype, copy=False))
 
 
 def _tanh_part(x: Array) -> Array:

@@ -83,8 +83,11 @@ def _along(ndim: int, dim: int, index: Array) -> tuple[Any, ...]:
 def _points(shape: tuple[int, ...], dim: int, index: Array) -> tuple[Any, ...]:
     if not shape:
         return ()
-    grid: list[Any] = list(np.ix_(*(np.arange(n) for n in index.shape)))
-    grid[dim] = index
+    # np.ix_ for small arrays: an open grid, with the index itself along `dim`.
+    grid: list[Any] = [
+        index if d == dim else np.arange(n).reshape(n, *(1,) * (len(shape) - 1 - d))
+        for d, n in enumerate(index.shape)
+    ]
     return tuple(grid)
 
 

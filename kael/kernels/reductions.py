@@ -9,24 +9,33 @@ import math
 
 import numpy as np
 
-from kael.kernels.axes import Array, Dim, as_axes, from_rows, last_rows, restore_dims
+from kael.kernels.axes import (
+    Array,
+    Dim,
+    add_reduce,
+    as_axes,
+    broadcast,
+    from_rows,
+    last_rows,
+    restore_dims,
+)
 
 
 def sum(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     """The sum over `dim`, in the array's own dtype."""
-    return np.asarray(np.add.reduce(x, axis=as_axes(dim, x.ndim), keepdims=keepdim, dtype=x.dtype))
+    return np.asarray(add_reduce(x, as_axes(dim, x.ndim), x.dtype, None, keepdim))
 
 
 def sum_backward(g: Array, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     """`g` over the reduced dims: a read-only view with stride 0, nothing is copied."""
-    return np.broadcast_to(restore_dims(g, x, dim, keepdim), x.shape)
+    return broadcast(restore_dims(g, x, dim, keepdim), x.shape)
 
 
 def mean(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     """The mean over `dim`; NaN over nothing."""
-    with np.errstate(all="ignore"):
-        total = sum(x, dim, keepdim)
-        return np.asarray(np.true_divide(total, _count(x, dim), dtype=x.dtype))
+    total = add_reduce(x, as_axes(dim, x.ndim), x.dtype, None, keepdim)
+    # A full reduction is a NumPy scalar here, which divides by a number at once.
+    return np.asarray(total / x.dtype.type(_count(x, dim)))
 
 
 def mean_backward(g: Array, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
@@ -62,8 +71,7 @@ def extreme_backward(
 
 def prod(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     """The product over `dim`, in the array's own dtype."""
-    with np.errstate(all="ignore"):
-        return np.asarray(np.prod(x, axis=as_axes(dim, x.ndim), keepdims=keepdim, dtype=x.dtype))
+    return np.asarray(np.prod(x, axis=as_axes(dim, x.ndim), keepdims=keepdim, dtype=x.dtype))
 
 
 def prod_backward(g: Array, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
@@ -73,21 +81,19 @@ def prod_backward(g: Array, x: Array, dim: Dim = None, keepdim: bool = False) ->
     others fit is right even where the whole product overflows.
     """
     rows, shape, order = last_rows(x, as_axes(dim, x.ndim))
-    with np.errstate(all="ignore"):
-        others = np.ones(rows.shape, x.dtype)
-        np.cumprod(rows[:, :-1], axis=1, out=others[:, 1:])
-        after = np.cumprod(rows[:, :0:-1], axis=1)[:, ::-1]
-        others[:, :-1] *= after
-        return np.asarray(from_rows(others, shape, order) * restore_dims(g, x, dim, keepdim))
+    others = np.ones(rows.shape, x.dtype)
+    np.cumprod(rows[:, :-1], axis=1, out=others[:, 1:])
+    after = np.cumprod(rows[:, :0:-1], axis=1)[:, ::-1]
+    others[:, :-1] *= after
+    return np.asarray(from_rows(others, shape, order) * restore_dims(g, x, dim, keepdim))
 
 
 def var(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False) -> Array:
     """sum((x - mean)**2) / (count - correction) over `dim`; NaN or inf for count <= correction."""
     axes = as_axes(dim, x.ndim)
-    with np.errstate(all="ignore"):
-        centred = x - mean(x, axes, True)
-        total = np.asarray(np.sum(centred * centred, axis=axes, keepdims=keepdim))
-        return np.asarray(np.true_divide(total, max(_count(x, dim) - correction, 0), dtype=x.dtype))
+    centred = x - mean(x, axes, True)
+    total = np.asarray(np.sum(centred * centred, axis=axes, keepdims=keepdim))
+    return np.asarray(np.true_divide(total, max(_count(x, dim) - correction, 0), dtype=x.dtype))
 
 
 def var_backward(
@@ -97,8 +103,7 @@ def var_backward(
     axes = as_axes(dim, x.ndim)
     g = restore_dims(g, x, dim, keepdim)
     degrees = x.dtype.type(max(_count(x, dim) - correction, 0))
-    with np.errstate(all="ignore"):
-        return np.asarray((x - mean(x, axes, True)) * (2 * g / degrees))
+    return np.asarray((x - mean(x, axes, True)) * (2 * g / degrees))
 
 
 def norm(x: Array, p: float = 2, dim: Dim = None, keepdim: bool = False) -> Array:
@@ -107,23 +112,22 @@ def norm(x: Array, p: float = 2, dim: Dim = None, keepdim: bool = False) -> Arra
     p may be any real number: inf and -inf are the extremes of abs(x), 0 counts the non-zeros.
     """
     axes = as_axes(dim, x.ndim)
-    with np.errstate(all="ignore"):
-        if p == 0:
-            return np.asarray(np.sum(x != 0, axis=axes, keepdims=keepdim, dtype=x.dtype))
-        if p == np.inf:
-            return np.asarray(np.max(np.abs(x), axis=axes, keepdims=keepdim, initial=0))
-        if p == -np.inf:
-            return np.asarray(np.min(np.abs(x), axis=axes, keepdims=keepdim, initial=np.inf))
-        if p == 1:
-            return np.asarray(np.sum(np.abs(x), axis=axes, keepdims=keepdim))
-        total = np.asarray(_powers(x, p, axes, keepdim))
-        if is_safe(total, x.dtype):
-            return np.asarray(_root(total, p))
-        top = np.max(np.abs(x), axis=axes, keepdims=True, initial=0)
-        exponent = np.where(np.isfinite(top) & (top > 0), np.frexp(top)[1], 0)
-        total = np.asarray(_powers(np.ldexp(x, -exponent), p, axes, True))
-        out = np.ldexp(_root(total, p), exponent)
-        return np.asarray(out if keepdim else np.squeeze(out, axis=axes))
+    if p == 0:
+        return np.asarray(np.sum(x != 0, axis=axes, keepdims=keepdim, dtype=x.dtype))
+    if p == np.inf:
+        return np.asarray(np.max(np.abs(x), axis=axes, keepdims=keepdim, initial=0))
+    if p == -np.inf:
+        return np.asarray(np.min(np.abs(x), axis=axes, keepdims=keepdim, initial=np.inf))
+    if p == 1:
+        return np.asarray(np.sum(np.abs(x), axis=axes, keepdims=keepdim))
+    total = np.asarray(_powers(x, p, axes, keepdim))
+    if is_safe(total, x.dtype):
+        return np.asarray(_root(total, p))
+    top = np.max(np.abs(x), axis=axes, keepdims=True, initial=0)
+    exponent = np.where(np.isfinite(top) & (top > 0), np.frexp(top)[1], 0)
+    total = np.asarray(_powers(np.ldexp(x, -exponent), p, axes, True))
+    out = np.ldexp(_root(total, p), exponent)
+    return np.asarray(out if keepdim else np.squeeze(out, axis=axes))
 
 
 def is_safe(total: Array, dtype: np.dtype[np.floating]) -> bool:
@@ -149,20 +153,18 @@ def norm_backward(
     """g * sign(x) * (abs(x) / norm)**(p-1), that is g * x / norm for p = 2; 0 where norm is 0."""
     g, out = restore_dims(g, x, dim, keepdim), restore_dims(out, x, dim, keepdim)
     zero = x.dtype.type(0)
-    with np.errstate(all="ignore"):
-        if p == 0:
-            return np.zeros_like(x)
-        if p == 1:
-            return np.asarray(g * np.sign(x))
-        if p in (np.inf, -np.inf):
-            magnitude = np.abs(x)
-            share = extreme_backward(g, magnitude, out, dim, True)
-            return np.asarray(np.where(share == 0, zero, share * np.sign(x)))
-        if p == 2:
-            slope = x / out
-        else:
-            slope = np.sign(x) * np.where(x == 0, zero, (np.abs(x) / out) ** (p - 1))
-        return np.where(out == 0, zero, g * slope)
+    if p == 0:
+        return np.zeros_like(x)
+    if p == 1:
+        return np.asarray(g * np.sign(x))
+    if p in (np.inf, -np.inf):
+        magnitude = np.abs(x)
+        share = extreme_backward(g, magnitude, out, dim, True)
+        return np.asarray(np.where(share == 0, zero, share * np.sign(x)))
+    if p == 2:
+        return np.where(out == 0, zero, g * (x / out))
+    slope = np.sign(x) * np.where(x == 0, zero, (np.abs(x) / out) ** (p - 1))
+    return np.where(out == 0, zero, g * slope)
 
 
 def trace_norm(array: Array) -> float:

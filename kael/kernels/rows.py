@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kael.errors import KaelIndexError
-from kael.kernels.axes import Array, Dim, as_axes, restore_dims
+from kael.kernels.axes import Array, Dim, add_reduce, as_axes, max_reduce, restore_dims
 
 
 def softmax(x: Array, dim: int) -> Array:
@@ -21,10 +21,9 @@ def softmax(x: Array, dim: int) -> Array:
     axes = as_axes(dim, x.ndim)
     if x.size == 0:
         return np.empty_like(x)
-    with np.errstate(all="ignore"):
-        out = np.asarray(x - np.max(x, axis=axes, keepdims=True))
-        np.exp(out, out=out)
-        out /= np.sum(out, axis=axes, keepdims=True)
+    out = np.asarray(x - max_reduce(x, axes, None, None, True))
+    np.exp(out, out)
+    out /= add_reduce(out, axes, None, None, True)
     return out
 
 
@@ -32,7 +31,7 @@ def softmax_backward(g: Array, out: Array, dim: int) -> Array:
     """out * (g - sum(g * out))."""
     axes = as_axes(dim, out.ndim)
     weighted: Array = np.multiply(g, out)
-    return np.asarray(weighted - out * np.sum(weighted, axis=axes, keepdims=True))
+    return np.asarray(weighted - out * add_reduce(weighted, axes, None, None, True))
 
 
 def log_softmax(x: Array, dim: int) -> Array:
@@ -40,16 +39,16 @@ def log_softmax(x: Array, dim: int) -> Array:
     axes = as_axes(dim, x.ndim)
     if x.size == 0:
         return np.empty_like(x)
-    with np.errstate(all="ignore"):
-        out = np.asarray(x - np.max(x, axis=axes, keepdims=True))
-        out -= np.log(np.sum(np.exp(out), axis=axes, keepdims=True))
+    out = np.asarray(x - max_reduce(x, axes, None, None, True))
+    out -= np.log(add_reduce(np.exp(out), axes, None, None, True))
     return out
 
 
 def log_softmax_backward(g: Array, out: Array, dim: int) -> Array:
     """g - exp(out) * sum(g)."""
-    axes = as_axes(dim, out.ndim)
-    return np.asarray(g - np.exp(out) * np.sum(g, axis=axes, keepdims=True))
+    slope = np.asarray(np.exp(out))
+    slope *= add_reduce(g, as_axes(dim, out.ndim), None, None, True)
+    return np.asarray(np.subtract(g, slope, slope))
 
 
 def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
@@ -58,11 +57,10 @@ def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     A slice that is empty or all -inf gives -inf, one with +inf gives +inf, one with NaN gives NaN.
     """
     axes = as_axes(dim, x.ndim)
-    with np.errstate(all="ignore"):
-        top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-        # An infinite maximum would make inf - inf; the shift only guards finite values.
-        top = np.where(np.isfinite(top), top, x.dtype.type(0))
-        out = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
+    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    # An infinite maximum would make inf - inf; the shift only guards finite values.
+    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    out = top + np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True))
     return np.asarray(out if keepdim else out.reshape(_without(x.shape, axes)))
 
 
@@ -71,17 +69,15 @@ def logsumexp_backward(
 ) -> Array:
     """g * exp(x - out), and 0 over a slice that is all -inf."""
     g, out = restore_dims(g, x, dim, keepdim), restore_dims(out, x, dim, keepdim)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(out == -np.inf, x.dtype.type(0), g * np.exp(x - out)))
+    return np.asarray(np.where(out == -np.inf, x.dtype.type(0), g * np.exp(x - out)))
 
 
 def cross_entropy(logits: Array, targets: Array) -> Array:
     """-log_softmax(logits)[target], one loss for each row; `logits` [..., C], `targets` [...]."""
     rows, picked = _rows_and_targets(logits, targets)
-    with np.errstate(all="ignore"):
-        top = np.max(rows, axis=1, initial=-np.inf)
-        total = np.sum(np.exp(rows - top[:, None]), axis=1)
-        losses = np.log(total) - (rows[np.arange(len(rows)), picked] - top)
+    top = np.max(rows, axis=1, initial=-np.inf)
+    total = np.sum(np.exp(rows - top[:, None]), axis=1)
+    losses = np.log(total) - (rows[np.arange(len(rows)), picked] - top)
     return np.asarray(losses.reshape(targets.shape))
 
 
@@ -89,10 +85,9 @@ def cross_entropy_backward(g: Array, logits: Array, targets: Array) -> Array:
     """g * (softmax(logits) - [j == target]), without a one-hot matrix."""
     rows, picked = _rows_and_targets(logits, targets)
     weight = np.asarray(g).reshape(-1)
-    with np.errstate(all="ignore"):
-        out = softmax(rows, 1)
-        out *= weight[:, None]
-        out[np.arange(len(rows)), picked] -= weight
+    out = softmax(rows, 1)
+    out *= weight[:, None]
+    out[np.arange(len(rows)), picked] -= weight
     return out.reshape(logits.shape)
 
 
@@ -107,7 +102,11 @@ def check_index(name: str, index: Array, size: int, what: str, of: str) -> None:
     """Raise KaelIndexError unless every entry of `index` is in [0, size)."""
     if index.size == 0:
         return
-    low, high = int(index.min()), int(index.max())
+    if index.size <= 32:  # Python's min and max of a few numbers take a third of NumPy's
+        entries = index.ravel().tolist()
+        low, high = min(entries), max(entries)
+    else:
+        low, high = int(index.min()), int(index.max())
     if low < 0 or high >= size:
         bad = low if low < 0 else high
         raise KaelIndexError(f"{name}: {what} {bad} is out of range for {size} {of}")
@@ -118,9 +117,8 @@ def standardize(x: Array, normalized_dims: int, eps: float) -> Array:
     axes = tuple(range(x.ndim - normalized_dims, x.ndim))
     if x.size == 0:
         return np.empty_like(x)
-    with np.errstate(all="ignore"):
-        out = np.asarray(x - np.mean(x, axis=axes, keepdims=True))
-        out /= np.sqrt(np.mean(out * out, axis=axes, keepdims=True) + eps)
+    out = np.asarray(x - np.mean(x, axis=axes, keepdims=True))
+    out /= np.sqrt(np.mean(out * out, axis=axes, keepdims=True) + eps)
     return out
 
 
@@ -129,9 +127,8 @@ def standardize_backward(g: Array, x: Array, out: Array, normalized_dims: int, e
     axes = tuple(range(x.ndim - normalized_dims, x.ndim))
     if x.size == 0:
         return np.empty_like(x)
-    with np.errstate(all="ignore"):
-        scale = np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
-        return np.asarray(_centred(g, out, axes) / scale)
+    scale = np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
+    return np.asarray(_centred(g, out, axes) / scale)
 
 
 def _centred(g: Array, out: Array, axes: tuple[int, ...]) -> Any:

@@ -61,7 +61,8 @@ def two_tiers(
     def run(*args: P.args, **kwargs: P.kwargs) -> Array:
         if _tier == "auto":
             array: Any = args[sized_by]
-            if array.size < limits.get(array.dtype.char, entries):
+            size = array.size
+            if size < entries or size < limits.get(array.dtype.char, entries):
                 return plain(*args, **kwargs)
         elif _tier == "numpy":
             return plain(*args, **kwargs)

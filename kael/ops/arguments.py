@@ -21,7 +21,7 @@ Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
 
 def replace(arguments: Arguments, at: int, value: Any) -> Arguments:
     """Return the arguments with the one at a position changed."""
-    return (*arguments[:at], value, *arguments[at + 1 :])
+    return (value, *arguments[1:]) if at == 0 else (*arguments[:at], value, *arguments[at + 1 :])
 
 
 def require_floating(operation: str, x: Tensor) -> None:

@@ -18,9 +18,14 @@ from kael.tensors import Tensor
 Array = np.ndarray[Any, Any]
 
 
+def _product(x: Array, other: Array) -> Any:
+    """np.matmul; the method is the same product of two matrices, and sooner there when small."""
+    return x.dot(other) if x.ndim == 2 == other.ndim else np.matmul(x, other)
+
+
 def _matmul(x: Array, other: Array) -> Array:
     try:
-        return np.asarray(np.matmul(x, other))
+        return np.asarray(_product(x, other))
     except ValueError:
         raise _mismatch("matmul", x.shape, other.shape) from None
 
@@ -48,11 +53,15 @@ def _as_matrices(g: Array, x: Array, other: Array) -> tuple[Array, Array, Array]
 
 
 def _matmul_left(g: Array, x_shape: tuple[int, ...], other: Array) -> Array:
+    if other.ndim == 2 == len(x_shape):
+        return np.asarray(g.dot(other.T))
     g, x, other = _as_matrices(g, np.empty(x_shape, bool), other)
     return sum_to_shape(np.matmul(g, other.mT), x.shape).reshape(x_shape)
 
 
 def _matmul_right(g: Array, x: Array, other_shape: tuple[int, ...]) -> Array:
+    if x.ndim == 2 == len(other_shape):
+        return np.asarray(x.T.dot(g))
     g, x, other = _as_matrices(g, x, np.empty(other_shape, bool))
     if other.ndim == 2 and x.ndim > 2:
         # One product over all rows of the batch instead of a sum of many.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -27,14 +28,14 @@ COUNT = "sum(x**0, dim, True)"
 
 
 def _spread(g: Array, x_shape: Dims, dim: Dims, keepdim: bool) -> Array:
-    """Return g over the reduced dims: a read-only view, nothing is copied."""
-    if not keepdim:
+    """Return g over the reduced dims: a read-only view where that is large, nothing is copied."""
+    if g.ndim and not keepdim:
         g = g.reshape([1 if d in dim else size for d, size in enumerate(x_shape)])
-    return np.broadcast_to(g, x_shape)
+    return kernels.broadcast(g, x_shape)
 
 
 def _count(shape: Dims, dim: Dims) -> int:
-    return int(np.prod([shape[d] for d in dim], dtype=int))
+    return math.prod([shape[d] for d in dim])
 
 
 def _sum(x: Array, dim: Dims, keepdim: bool) -> Array:
