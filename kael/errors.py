@@ -1,9 +1,9 @@
 """The errors kael raises for bad input and broken rules; nothing else lives here.
 
-    KaelError (RuntimeError)
-    ├── KaelValueError (ValueError)   a wrong value or shape
-    ├── KaelIndexError (IndexError)   an index or dim out of range
-    └── KaelTypeError (TypeError)     an argument of the wrong type
+KaelError (RuntimeError)
+├── KaelValueError (ValueError)   a wrong value or shape
+├── KaelIndexError (IndexError)   an index or dim out of range
+└── KaelTypeError (TypeError)     an argument of the wrong type
 """
 
 

@@ -171,6 +171,19 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong, as far as the evidence tells: a code with a manual page, and a sentence.
+
+    `remedy` says how to mend it, where that is known; `input` is the input it is about.
+    """
+
+    code: str
+    message: str
+    remedy: str | None = None
+    input: str | None = None
+
+
 @dataclass
 class Report:
     """Everything one check of one formula at one point found.
@@ -183,7 +196,7 @@ class Report:
     checks: list[Check] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    diagnosis: list[Any] = field(default_factory=list)
+    diagnosis: list[Diagnosis] = field(default_factory=list)
     evaluations: int = 0
     seconds: float = 0.0
     smallest_error_seen: dict[str, float] = field(default_factory=dict)

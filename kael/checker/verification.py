@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,6 +50,9 @@ from kael.engine.grad_mode import enable_grad, no_grad, observing
 from kael.errors import KaelError, KaelValueError
 from kael.tensors import Tensor
 
+if TYPE_CHECKING:
+    from kael.checker.problems import ClaimOf, Repair
+
 # Up to here, all inputs together, every entry has its own differences; above, random directions
 # look at all of them at once.
 ENTRIES_ONE_BY_ONE = 48
@@ -79,11 +82,16 @@ def check(
     claims: Mapping[str, Any] | None = None,
     upstream: Any = None,
     locate: Locate | None = None,
+    claim_of: ClaimOf | None = None,
+    repairs_of: Callable[[str], Iterable[Repair]] | None = None,
+    diagnosed: bool = True,
 ) -> Report:
     """Verify the gradient of `function(*inputs)` with respect to the inputs that require one.
 
     `claims` are hand-derived gradients by input name, of a non-scalar output under `upstream`
     (ones where it is None). `locate` tells which sub-expression is being evaluated, for notes.
+    `claim_of` gives the claims at other points, and `repairs_of` what else could have been
+    claimed: a diagnosis asks for them, which is made where something does not hold.
     A function without a finite value at the given point gives a report of status `error`.
     """
     options = options or GradcheckOptions()
@@ -94,7 +102,14 @@ def check(
         if tensor.requires_grad and (options.inputs is None or names[i] in options.inputs)
     ]
     subject = TensorSubject(function, inputs, names, chosen)
-    return _timed(subject, options, dict(claims or {}), upstream, locate)
+
+    def explain(report: Report) -> None:
+        from kael.checker.diagnosis import diagnose
+
+        report.diagnosis = diagnose(report, options, locate, upstream, claim_of, repairs_of)
+
+    explained = explain if diagnosed else None
+    return _timed(subject, options, dict(claims or {}), upstream, locate, explained)
 
 
 def check_outside(
@@ -116,7 +131,13 @@ def check_outside(
         if on and (options.inputs is None or names[i] in options.inputs)
     ]
     subject = OutsideSubject(function, inputs, names, chosen, grad, vjp)
-    return _timed(subject, options, {}, None, None)
+
+    def explain(report: Report) -> None:
+        from kael.checker.diagnosis import diagnose
+
+        report.diagnosis = diagnose(report, options)
+
+    return _timed(subject, options, {}, None, None, explain)
 
 
 def _timed(
@@ -125,12 +146,15 @@ def _timed(
     claims: dict[str, Any],
     upstream: Any,
     locate: Locate | None,
+    explain: Callable[[Report], None] | None,
 ) -> Report:
     start = time.perf_counter()
     with np.errstate(all="ignore"), subject.restored():
         report = _Session(subject, options, claims, upstream, locate).run()
+        report.evaluations = subject.evaluations
+        if explain is not None and report.status in ("failed", "inconclusive", "error"):
+            explain(report)
     report.seconds = time.perf_counter() - start
-    report.evaluations = subject.evaluations
     return report
 
 
