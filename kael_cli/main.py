@@ -28,6 +28,7 @@ COMMANDS = {
     "dot": "Export the recorded graph as Graphviz DOT, or drawn as svg, png or pdf.",
     "tree": "Print the recorded graph as a text tree.",
     "ops": "Look up operations: signature, derivative, what is saved, conventions at kinks.",
+    "faults": "Read the manual page of a diagnosis: what was seen, why, how to mend it.",
     "warmup": "Compile the kernels and keep them, so that the first large run need not.",
 }
 """Each command and its summary; the command itself is `kael_cli.commands.<name>`."""

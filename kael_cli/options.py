@@ -164,6 +164,13 @@ class OpsOptions(Options):
     ] = "text"
 
 
+class FaultsOptions(Options):
+    """`kael faults`."""
+
+    code: Annotated[str | None, typer.Argument(metavar="[CODE]", show_default=False)] = None
+    format: Annotated[Literal["text", "json"], Flag("--format", help="Output format.")] = "text"
+
+
 class WarmupOptions(Options):
     """`kael warmup`."""
 

@@ -9,21 +9,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kael.checker.model import Check, Status
+    from kael.checker.model import Check, Diagnosis, Status
     from kael.specs.place import Place
 
 
 STATED = ("numeric", "derivative", "expect")
 """The kinds of check that hold a gradient against something; the others are its properties."""
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """The likely cause of a failure: a code with a manual page, a sentence, and a remedy."""
-
-    code: str
-    message: str
-    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +45,7 @@ class Result:
     status: "Status" = "passed"
     seconds: float = 0.0
     checks: "list[Check]" = field(default_factory=list)
-    diagnosis: list[Diagnosis] = field(default_factory=list)
+    diagnosis: "list[Diagnosis]" = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     reason: str | None = None
     """Of an xfail or a skip, as the spec gives it."""

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from kael.checker import Check, GradcheckOptions, Report, check, check_outside
-from kael.checker.model import Status, worst
+from kael.checker.model import Diagnosis, Status, worst
+from kael.checker.problems import ClaimOf
 from kael.errors import KaelError
 from kael.specs.comparison import compare
 from kael.specs.expression import Expression, current_span
 from kael.specs.inputs import generator
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
-from kael.specs.results import STATED, Diagnosis, Fault, Result, nameless
+from kael.specs.results import STATED, Fault, Result, nameless
 from kael.specs.runner import AnomalyError, Evaluated, claims_of, recorded
 from kael.tensors import Tensor
 
@@ -160,11 +161,14 @@ def _examine(instance: Instance, request: Request, result: Result) -> None:
         _look_for_anomalies(instance, request)
     report = _verify(evaluated, options)
     if report.status == "error":
+        result.diagnosis += report.diagnosis
         raise SpecError(report.error or "the function is undefined here", evaluated.place)
     _take(report, result)
     expect = instance.expect
     if expect is not None:
-        result.checks += _expectations(evaluated, expect)
+        held = list(_expectations(evaluated, expect))
+        result.checks += held
+        result.diagnosis += _missed(held)
     samples = request.samples
     samples = instance.spec.gradcheck.get("samples", 0) if samples is None else samples
     for number in range(1, samples + 1):
@@ -188,11 +192,33 @@ def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
             claims_of(evaluated),
             evaluated.upstream(),
             locate=current_span,
+            claim_of=_claims_elsewhere(evaluated, options),
         )
     except SpecError:
         raise
     except Exception as error:
         raise evaluated.failure(error) from error
+
+
+def _claims_elsewhere(evaluated: Evaluated, options: GradcheckOptions) -> ClaimOf:
+    """Return the function that gives the author's claims at other points, for a diagnosis.
+
+    It is called with the values of the inputs that are checked, in their order.
+    """
+    instance = evaluated.instance
+    checked = [
+        name
+        for name, leaf in evaluated.leaves.items()
+        if leaf.requires_grad and (options.inputs is None or name in options.inputs)
+    ]
+
+    def claim(name: str, arrays: Sequence[Any]) -> Any:
+        leaves = dict(evaluated.leaves)
+        for moved, array in zip(checked, arrays, strict=True):
+            leaves[moved] = Tensor(np.array(array))
+        return np.broadcast_to(instance.claim(name, leaves), leaves[name].shape)
+
+    return claim
 
 
 def _verify_outside(evaluated: Evaluated, options: GradcheckOptions) -> Report:
@@ -233,10 +259,7 @@ def _take(report: Report, result: Result) -> None:
     """Put what the checker found into a result."""
     result.checks += report.checks
     result.notes += report.notes
-    result.diagnosis += [
-        Diagnosis(entry.code, entry.message, getattr(entry, "remedy", None))
-        for entry in report.diagnosis
-    ]
+    result.diagnosis += report.diagnosis
     result.notes += _blame(report.checks)
 
 
@@ -276,6 +299,15 @@ def _expectations(evaluated: Evaluated, expect: Expect) -> Iterator[Check]:
             yield _golden(name, np.zeros(leaf.shape) if grad is None else grad, golden, expect)
 
 
+def _missed(checks: Sequence[Check]) -> list[Diagnosis]:
+    bad = [check for check in checks if check.status != "passed"]
+    if not bad:
+        return []
+    from kael.checker.faults import golden_mismatch
+
+    return [golden_mismatch.diagnosis(check) for check in bad]
+
+
 def _golden(name: str | None, got: Any, golden: Golden, expect: Expect) -> Check:
     wanted = golden.array
     if wanted.shape != got.shape:
@@ -309,6 +341,7 @@ def _sample(evaluated: Evaluated, options: GradcheckOptions, number: int, result
             known.compared += extra.compared
             known.max_abs_error = max(known.max_abs_error, extra.max_abs_error)
             known.max_rel_error = max(known.max_rel_error, extra.max_rel_error)
+    result.diagnosis += [one for one in report.diagnosis if one not in result.diagnosis]
     if report.status != "passed":
         point = ", ".join(f"{name}={leaf.tolist()}" for name, leaf in leaves.items()
                           if leaf.numel() <= 16)  # fmt: skip

@@ -1,13 +1,10 @@
 """The words of a result that every format shares: what failed, and by which numbers.
 
-A diagnosis brings its own sentence; the sentences here are for results that have none.
+The sentence of a failure is its diagnosis's own; here are those of the other verdicts.
 """
 
 from kael.checker.model import Check, Failure, told_apart
 from kael.specs.results import STATED, Result
-
-UNDIAGNOSED = "mismatch"
-"""The code of a failure for which no likely cause is known."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "derivative": ("claimed", "found", "error of found"),
@@ -32,13 +29,7 @@ def faults(result: Result) -> list[tuple[str, str]]:
         return [("error", result.error.message)]
     if result.status == "xpassed":
         return [("xpass", f"passes, but is marked xfail{_because(result.reason)}")]
-    if result.diagnosis:
-        return [(entry.code, entry.message) for entry in result.diagnosis]
-    if result.status == "inconclusive":
-        found = [("inconclusive", _undecided(check)) for check in bad_checks(result)]
-        # a claim and kael's gradient are often undecided for one and the same reason
-        return list(dict.fromkeys(found))
-    return [(UNDIAGNOSED, _differs(check)) for check in bad_checks(result)]
+    return [(one.code, one.message) for one in result.diagnosis]
 
 
 def notes(result: Result) -> list[str]:
@@ -84,24 +75,6 @@ def numbers(failure: Failure) -> tuple[str, str, str]:
 def index(failure: Failure) -> str:
     """An entry's place in its tensor, as it is written in Python."""
     return "[" + ", ".join(map(str, failure.index)) + "]"
-
-
-def _differs(check: Check) -> str:
-    of = f" of {check.input}" if check.input else ""
-    many = f" in {check.wrong} of {check.compared} entries" if check.compared > 1 else ""
-    if check.kind == "numeric":
-        return f"the gradient{of} differs from the finite differences{many}"
-    if check.kind == "derivative":
-        return f"the claimed derivative{of} is wrong{many}"
-    if check.kind == "expect":
-        what = f"gradient{of}" if check.input else "value"
-        return f"the {what} is not the expected one{many}"
-    return check.note or f"the check '{check.kind}'{of} does not hold{many}"
-
-
-def _undecided(check: Check) -> str:
-    of = f" of {check.input}" if check.input else ""
-    return f"cannot verify the gradient{of}" + (f": {check.note}" if check.note else "")
 
 
 def _because(reason: str | None) -> str:

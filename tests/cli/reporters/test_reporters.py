@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kael.checker.model import Check, Failure
-from kael.specs.results import Diagnosis, Fault, Result, Run
+from kael.checker.faults import inconclusive, mismatch
+from kael.checker.model import Check, Diagnosis, Failure
+from kael.specs.results import Fault, Result, Run
 from kael_cli.reporters import sentence
 from kael_cli.reporters.github import GithubReporter
 from kael_cli.reporters.json import JsonReporter
@@ -66,12 +67,15 @@ def findings() -> Run:
             failures=[Failure((), 2.0, 2.0000000001, 1e-13)],
         )
     ]
+    plain.diagnosis = [mismatch.diagnosis(plain.checks[0])]
     plain.reproduce = "kael gradcheck 'x**2' -i x=3 --seed 7"
 
     undecided = Result("far", None, "specs/far.yaml", 1, 1, status="inconclusive")
     undecided.checks = [
         Check("numeric", "x", "inconclusive", compared=1, note="every step meets an infinity")
     ]
+
+    undecided.diagnosis = [inconclusive.diagnosis(undecided.checks[0])]
 
     broken = Result("bad <name>", "a&b", "specs/bad.yaml", 7, None, status="error")
     broken.reproduce = "kael gradcheck 'specs/bad.yaml::bad <name>[a&b]' --seed 0"
