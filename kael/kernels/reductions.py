@@ -162,9 +162,9 @@ def norm_backward(
         share = extreme_backward(g, magnitude, out, dim, True)
         return np.asarray(np.where(share == 0, zero, share * np.sign(x)))
     if p == 2:
-        return np.where(out == 0, zero, g * (x / out))
+        return np.asarray(np.where(out == 0, zero, g * (x / out)))
     slope = np.sign(x) * np.where(x == 0, zero, (np.abs(x) / out) ** (p - 1))
-    return np.where(out == 0, zero, g * slope)
+    return np.asarray(np.where(out == 0, zero, g * slope))
 
 
 def trace_norm(array: Array) -> float:

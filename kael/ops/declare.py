@@ -31,6 +31,7 @@ from kael import dtypes, kernels, shapes
 from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
 from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
+from kael.ops.calling import compile_call, constant, is_short
 from kael.ops.registry import ALIASES, COMPOSITES, REGISTRY
 from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
 from kael.tensors import Array, Tensor, as_array
@@ -46,9 +47,6 @@ Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 _REQUIRED = object()
 # Classes of plain arguments that no call has to convert or refuse.
 _PLAIN = frozenset((type(None), bool, int, float, tuple, list))
-_ONE = (True,)
-_POOLED = kernels.POOL_FROM_BYTES
-_ndarray = np.ndarray
 _LITERALS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 
 
@@ -140,6 +138,7 @@ class Operation:
         self._pick_inputs = _picker(self.parameters, self.inputs)
         self._pick_arguments = _picker(self.parameters, self.arguments)
         self._check()
+        self._run = compile_call(self)
         self.function: Callable[..., Tensor] = self._make_function()
         _register(self)
 
@@ -277,13 +276,14 @@ class Operation:
     def compute(self, arrays: Sequence[Array], arguments: Arguments) -> Array:
         """Run the kernel on arrays as a call would: promoted, quiet, and giving an array."""
         if self.promotes or self.real:
-            arrays = self._promoted(arrays)
+            arrays = self.promoted(arrays)
         if self.variadic:
             arrays = (arrays,)  # type: ignore[assignment]
         array: Array = state.here.run(self.kernel, *arrays, *arguments)
         return array if array.__class__ is np.ndarray else np.asarray(array)
 
-    def _promoted(self, arrays: Sequence[Array]) -> Sequence[Array]:
+    def promoted(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """Return arrays with those that promote brought to one dtype."""
         first = arrays[0].dtype
         if first.kind == "f":
             for array in arrays:
@@ -307,35 +307,6 @@ class Operation:
             return arrays
         return [a.astype(dtype, copy=False) if i in at else a for i, a in enumerate(arrays)]
 
-    def apply(self, inputs: tuple[Tensor, ...], arguments: Arguments = ()) -> Tensor:
-        """Compute, record and tell the observer; operands and arguments are already prepared."""
-        try:
-            array = self.compute([tensor._array for tensor in inputs], arguments)
-        except KaelError:
-            raise
-        except Exception as error:
-            raise self.failure(error, [tensor.shape for tensor in inputs]) from error
-        return self.finish(array, inputs, arguments)
-
-    def finish(self, array: Array, inputs: tuple[Tensor, ...], arguments: Arguments) -> Tensor:
-        """Return a kernel's result as a tensor, recorded if an input asks for it."""
-        here = state.here
-        out = None
-        if self.differentiable and here.grad_enabled and array.dtype.kind == "f":
-            needs = tuple([tensor._requires_grad for tensor in inputs])
-            if True in needs:
-                plan = self.plans.get(needs) or self.make_plan(needs)
-                out = plan.record(array, arguments, *inputs)
-        if out is None:
-            out = Tensor(array)
-        if self.view and (base := array.base) is not None:
-            given = inputs[0]._array
-            if base is given or np.may_share_memory(array, given):
-                out._storage = inputs[0].storage
-        if here.observer is not None:
-            here.observer(self, inputs, arguments, out, out._grad_fn)
-        return out
-
     def failure(self, error: Exception, given: Sequence[tuple[int, ...]]) -> KaelError:
         """Return the error to raise for what a kernel refused."""
         listed = " and ".join(shapes.text(shape) for shape in given)
@@ -351,18 +322,19 @@ class Operation:
         )
         return kind(f"{self.name}: {error} (shapes {listed})")
 
+    def apply(self, inputs: tuple[Tensor, ...], arguments: Arguments = ()) -> Tensor:
+        """Run a call whose operands and arguments are already prepared."""
+        return self._run(*inputs) if is_short(self) else self._run(arguments, *inputs)
+
     def _make_function(self) -> Callable[..., Tensor]:
-        if not self.arguments and not self.variadic and self.prepare is None and not self.view:
-            if self.parameters == ("x",):
-                return self._named(_unary_caller(self))
-            if len(self.inputs) == 2 and self.broadcasts:
-                return self._named(self._with_own_names(_binary_caller(self)))
-        tails = self._tails()
+        run, split, bind, tails = self._run, self.split, self.bind, self._tails()
+        if is_short(self):
+            return self._named(run)
 
         def call(*args: Any, **kwargs: Any) -> Tensor:
             tail = None if kwargs else tails.get(len(args))
-            bound = self.bind(args, kwargs) if tail is None else args + tail
-            return self.apply(*self.split(bound))
+            inputs, arguments = split(bind(args, kwargs) if tail is None else args + tail)
+            return run(arguments, *inputs)
 
         return self._named(call)
 
@@ -371,16 +343,6 @@ class Operation:
         required = len([name for name in self.parameters if name not in self.defaults])
         values = [self.defaults.get(name) for name in self.parameters]
         return {n: tuple(values[n:]) for n in range(required, len(values) + 1)}
-
-    def _with_own_names(self, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Return a call of (x, other) that takes keywords under the operation's own names."""
-        if self.parameters == ("x", "other"):
-            return call
-
-        def renamed(*args: Any, **kwargs: Any) -> Tensor:
-            return call(*(self.bind(args, kwargs) if kwargs or len(args) != 2 else args))
-
-        return renamed
 
     def _named(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         function.__name__ = function.__qualname__ = self.name
@@ -430,106 +392,6 @@ class Composite:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
-
-
-_constants: dict[tuple[type, float, dtypes.DType], Tensor] = {}
-
-
-def constant(value: float, beside: dtypes.DType) -> Tensor:
-    """Return a Python number as a 0-d tensor in the dtype it takes beside a tensor of `beside`.
-
-    Numbers in a formula come again and again; the last few hundred are kept. Nobody writes into
-    them: users never hold them.
-    """
-    key = (value.__class__, value, beside)
-    known = _constants.get(key)
-    if known is not None:
-        return known
-    dtype = dtypes.weak(value, beside)
-    if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        raise KaelValueError(f"{value} does not fit into {dtype}")
-    made = Tensor(np.array(value, dtype))
-    if value * 0 == 0 != value:  # not 0, whose sign a key does not tell; not NaN, never found again
-        if len(_constants) >= 512:
-            _constants.clear()
-        _constants[key] = made
-    return made
-
-
-def _unary_caller(op: Operation) -> Callable[..., Tensor]:
-    """The short way for one operand: no binding, no promotion unless it is due."""
-    small_kernel, kernel, real, plans = op.small_kernel, op.kernel, op.real, op.plans
-    differentiable = op.differentiable
-
-    def call(x: Any) -> Tensor:
-        if x.__class__ is not Tensor:
-            ((x,), _) = op.split((x,))
-        given = x._array
-        records = x._requires_grad
-        if real and not records and given.dtype.kind != "f":
-            return op.apply((x,))
-        here = state.here
-        try:
-            array = here.run(small_kernel if given.nbytes < _POOLED else kernel, given)
-        except KaelError:
-            raise
-        except Exception as error:
-            raise op.failure(error, [given.shape]) from error
-        if array.__class__ is not _ndarray:
-            array = np.asarray(array)
-        if records and differentiable and here.grad_enabled:
-            plan = plans.get(_ONE) or op.make_plan(_ONE)
-            out = plan.record(array, (), x)
-        else:
-            out = Tensor(array)
-        if here.observer is not None:
-            here.observer(op, (x,), (), out, out._grad_fn)
-        return out
-
-    return call
-
-
-def _binary_caller(op: Operation) -> Callable[..., Tensor]:
-    """The short way for two operands of one dtype, or for one and a Python number."""
-    small_kernel, kernel, real, plans = op.small_kernel, op.kernel, op.real, op.plans
-    differentiable = op.differentiable
-
-    def call(x: Any, other: Any) -> Tensor:
-        if x.__class__ is not Tensor:
-            if other.__class__ is Tensor and (x.__class__ is float or x.__class__ is int):
-                x = constant(x, other._array.dtype)
-            else:
-                ((x, other), _) = op.split((x, other))
-        elif other.__class__ is not Tensor:
-            if other.__class__ is float or other.__class__ is int:
-                other = constant(other, x._array.dtype)
-            else:
-                ((x, other), _) = op.split((x, other))
-        left, right = x._array, other._array
-        needs = (x._requires_grad, other._requires_grad)
-        records = True in needs
-        if left.dtype is not right.dtype or (real and not records and left.dtype.kind != "f"):
-            return op.apply((x, other))
-        small = left.nbytes < _POOLED and right.nbytes < _POOLED
-        here = state.here
-        try:
-            array = here.run(small_kernel if small else kernel, left, right)
-        except KaelError:
-            raise
-        except Exception as error:
-            raise op.failure(error, [left.shape, right.shape]) from error
-        if array.__class__ is not _ndarray:
-            array = np.asarray(array)
-        if records and differentiable and here.grad_enabled:
-            plan = plans.get(needs) or op.make_plan(needs)
-            out = plan.record(array, (), x, other)
-        else:
-            out = Tensor(array)
-        if here.observer is not None:
-            here.observer(op, (x, other), (), out, out._grad_fn)
-        return out
-
-    return call
 
 
 def _picker(
