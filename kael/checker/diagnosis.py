@@ -199,7 +199,7 @@ class _Diagnoses:
         evidence = self._evidence(problem, name, kinds=[check.kind for check in checks])
         told = repair(evidence) if repaired else None
         whole = first(evidence)
-        if whole is not None and told is not None:
+        if whole is not None and told is not None and "the term through" not in whole.message:
             # The rule names the fault as a whole; the repair knows the text that would hold.
             told = Diagnosis(whole.code, whole.message, told.remedy, name)
         told = told or whole

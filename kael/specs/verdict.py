@@ -14,13 +14,13 @@ import numpy as np
 
 from kael.checker import Check, GradcheckOptions, Report, check, check_outside
 from kael.checker.model import Diagnosis, Status, worst
-from kael.checker.problems import ClaimOf
 from kael.errors import KaelError
 from kael.specs.comparison import compare
 from kael.specs.expression import Expression, current_span
 from kael.specs.inputs import generator
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
+from kael.specs.repairs import claim_at, repairs_of
 from kael.specs.results import STATED, Fault, Result, nameless
 from kael.specs.runner import AnomalyError, Evaluated, claims_of, recorded
 from kael.tensors import Tensor
@@ -192,7 +192,8 @@ def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
             claims_of(evaluated),
             evaluated.upstream(),
             locate=current_span,
-            claim_of=_claims_elsewhere(evaluated, options),
+            claim_of=claim_at(instance, _checked(evaluated, options), leaves),
+            repairs_of=repairs_of(instance, _checked(evaluated, options), leaves),
         )
     except SpecError:
         raise
@@ -200,25 +201,13 @@ def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
         raise evaluated.failure(error) from error
 
 
-def _claims_elsewhere(evaluated: Evaluated, options: GradcheckOptions) -> ClaimOf:
-    """Return the function that gives the author's claims at other points, for a diagnosis.
-
-    It is called with the values of the inputs that are checked, in their order.
-    """
-    instance = evaluated.instance
-    checked = [
+def _checked(evaluated: Evaluated, options: GradcheckOptions) -> list[str]:
+    """Return the inputs that are checked, in their order."""
+    return [
         name
         for name, leaf in evaluated.leaves.items()
         if leaf.requires_grad and (options.inputs is None or name in options.inputs)
     ]
-
-    def claim(name: str, arrays: Sequence[Any]) -> Any:
-        leaves = dict(evaluated.leaves)
-        for moved, array in zip(checked, arrays, strict=True):
-            leaves[moved] = Tensor(np.array(array))
-        return np.broadcast_to(instance.claim(name, leaves), leaves[name].shape)
-
-    return claim
 
 
 def _verify_outside(evaluated: Evaluated, options: GradcheckOptions) -> Report:
