@@ -38,6 +38,8 @@ class Heads:
 
     weights: Floats | None
     value: Floats
+    measure: Callable[[Floats], float] | None = None
+    """Gives the rounding of a weighted sum that its value does not show; asked when it matters."""
 
     def __post_init__(self) -> None:
         if self.weights is not None:
@@ -45,7 +47,22 @@ class Heads:
             # Scaled first: the square of a large value need not exist.
             self._unit = float(np.abs(terms).max(initial=0.0)) or 1.0
             self._parts = (terms / self._unit) ** 2
-            self._noise = self._rounding(self._parts.sum(axis=0))
+            self._noise: Floats = self._rounding(self._parts.sum(axis=0))
+            self._inside = np.zeros(self.weights.shape[1])
+
+    @property
+    def sizes(self) -> Floats:
+        """The size of each head's terms at the point."""
+        if self.weights is None:
+            return np.abs(self.value)
+        return np.asarray(self._unit * np.sqrt(self._parts.sum(axis=0)))
+
+    def look_inside(self) -> None:
+        """Count the rounding of intermediate values from here on."""
+        measure, self.measure = self.measure, None
+        if measure is not None and self.weights is not None:
+            self._inside = np.array([measure(column) for column in self.weights.T])
+            self._noise = np.maximum(self._noise, self._inside)
 
     @property
     def count(self) -> int:
@@ -79,7 +96,8 @@ class Heads:
         shaken = shaken | ~shaken.any(axis=1, keepdims=True)
         if self.weights is None:
             return np.where(shaken, EPSILON * np.abs(self.value), 0.0)
-        return self._rounding(shaken.astype(np.float64) @ self._parts)
+        own = self._rounding(shaken.astype(np.float64) @ self._parts)
+        return np.asarray(np.maximum(own, self._inside))
 
     def _rounding(self, squares: Floats) -> Floats:
         return np.asarray(EPSILON * self._unit * np.sqrt(squares))
@@ -173,6 +191,7 @@ def compare_entries(
     if settled.all():
         return _compared(entries, analytic, numbers, errors, status, verdicts)
     status[~settled] = "inconclusive"
+    heads.look_inside()
     open_rows = _worth_looking(analytic, numbers, settled, hidden, most_ladders)
     for row, column in zip(*np.nonzero(hidden), strict=True):
         if row not in open_rows:
@@ -396,7 +415,8 @@ class _Climb:
         for row in set(index.tolist()):
             noise = self.heads.noise_of(self.shaken[row][None])[0].tolist()
             for column, own in enumerate(noise):
-                ladder = self.ladders.setdefault((row, column), Ladder(0.0))
+                size = float(self.heads.sizes[column])
+                ladder = self.ladders.setdefault((row, column), Ladder(0.0, size))
                 ladder.noise = max(ladder.noise, own)
         for i, (row, step) in enumerate(wanted):
             for column in range(self.heads.count):
@@ -439,8 +459,10 @@ class _Climb:
                 if tread == 0:
                     continue
                 ladder.noise = max(ladder.noise, tread)
-                for side in (ladder.right, ladder.left):
-                    for step in [s for s, (_, c) in side.items() if abs(c) < tread / 2]:
+                sides = (ladder.right, ladder.left)
+                lost = {s for side in sides for s, (_, c) in side.items() if abs(c) < tread / 2}
+                for side in sides:
+                    for step in lost & side.keys():
                         del side[step]
                 again = judge(float(analytic[row, column]), ladder, tolerance)
                 if again.status == "failed":

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 from kael.checker.model import Status
-from kael.checker.numeric import EPSILON, NONE, Estimate, Ladder, slope, spread
+from kael.checker.numeric import NONE, Estimate, Ladder, slope, spread
 
 Shape = Literal["smooth", "kink", "edge", "jump", "infinite", "unknown"]
 
@@ -143,7 +143,7 @@ def restless(points: list[tuple[float, float]], ladder: Ladder) -> bool:
     changes = [abs(change) for _, change in points]
     if len(changes) < 5:
         return False
-    return max(changes[-2:]) > max(0.05 * max(changes), 1e-3 * ladder.noise / EPSILON)
+    return max(changes[-2:]) > max(0.05 * max(changes), 1e-3 * ladder.value)
 
 
 def steady(gap: float, ladder: Ladder) -> bool:

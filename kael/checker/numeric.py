@@ -129,6 +129,10 @@ def _candidates(rates: list[float], steps: list[float], order: int, level: float
         else:
             second = first + (first - previous) / ((steps[j - 2] / steps[j]) ** order - 1)
             value, moved = second, max(abs(second - first), abs(first - previous) / _GAIN)
+        if j + 1 < len(rates):
+            # What the next smaller step changes, beyond its rounding, this one has not seen.
+            ahead = abs(rates[j + 1] - rates[j]) - 3 * level / steps[j + 1]
+            moved = max(moved, ahead)
         found.append(Estimate(value, moved + level / steps[j], steps[j]))
         previous = first
     if not found:

@@ -16,7 +16,7 @@ import numpy as np
 
 from kael.checker.model import Array, Floats
 from kael.engine.backward import backward
-from kael.engine.grad_mode import enable_grad, no_grad
+from kael.engine.grad_mode import enable_grad, no_grad, observing
 from kael.errors import KaelTypeError, KaelValueError
 from kael.tensors import Tensor
 
@@ -50,6 +50,10 @@ class Subject:
     def recording(self) -> Any:
         """The context in which the numeric side evaluates."""
         return no_grad()
+
+    def rounding(self, upstream: Floats) -> float:
+        """The rounding of a weighted sum of the output that its own value does not show."""
+        return 0.0
 
     @property
     def originals(self) -> list[Array]:
@@ -133,6 +137,42 @@ class TensorSubject(Subject):
         self.output_shape = output.shape
         return np.array(output._array, dtype=np.float64).reshape(-1)
 
+    def rounding(self, upstream: Floats) -> float:
+        """The rounding of every intermediate value, carried to the output by its own gradient.
+
+        (x + 1e12) - 1e12 is of size 1 and rounded to 1e-4: the sum inside shows it. First-order
+        error analysis, each recorded operation being off by its last bit.
+        """
+        values: dict[Any, Array] = {}
+
+        def observe(
+            op: Any,
+            inputs: tuple[Tensor, ...],
+            arguments: tuple[Any, ...],
+            output: Tensor,
+            node: Any,
+        ) -> None:
+            kept.append((op, inputs, arguments))
+            if node is not None:
+                values[node] = output._array
+
+        kept: list[Any] = []
+        terms = _Terms(values)
+        leaves = [self.moved[position] for position in self.positions]
+        grads = [leaf._grad for leaf in leaves]
+        try:
+            with enable_grad(), observing(observe):
+                output = self.function(*self.moved)
+            self.evaluations += 1
+            if not output._requires_grad:
+                return 0.0
+            seed = Tensor(upstream.reshape(output.shape).astype(output.dtype))
+            backward(output, seed, watch=terms)
+        finally:
+            for leaf, grad in zip(leaves, grads, strict=True):
+                leaf._grad = grad
+        return float(np.finfo(np.float64).eps * np.sqrt(terms.squares))
+
     @property
     def originals(self) -> list[Array]:
         return [leaf._array for leaf in self.leaves]
@@ -155,6 +195,24 @@ class TensorSubject(Subject):
         finally:
             for leaf, grad in zip(self.leaves, kept, strict=True):
                 leaf._grad = grad
+
+
+class _Terms:
+    """A watch on a backward: sums (upstream gradient * value)^2 over all recorded results."""
+
+    def __init__(self, values: dict[Any, Array]) -> None:
+        self.values = values
+        self.squares = 0.0
+
+    def before(self, node: Any, upstream: Any) -> None:
+        value = self.values.get(node)
+        if value is not None and getattr(upstream, "shape", None) == value.shape:
+            terms = np.asarray(upstream, dtype=np.float64) * value
+            square = float(np.sum(terms * terms, where=np.isfinite(terms)))
+            self.squares += square if np.isfinite(square) else 0.0
+
+    def after(self, node: Any, upstream: Any, gradients: Any) -> None:
+        """Nothing is asked of what the node gave."""
 
 
 class OutsideSubject(Subject):

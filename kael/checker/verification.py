@@ -261,7 +261,7 @@ class _Session:
                 )
             return
         filled = [which for which, array in enumerate(subject.arrays) if array.size]
-        heads = Heads(ex.weights[:, None], ex.value)
+        heads = Heads(ex.weights[:, None], ex.value, subject.rounding)
         analytic = [ex.gradients[which].reshape(-1, 1) for which in filled]
         if self._by_directions(sum(len(rows) for rows in analytic)):
             self._directed("numeric", filled, analytic, heads)
@@ -516,12 +516,16 @@ class _Session:
         x = float(np.asarray(self.subject.arrays[which]).reshape(-1)[entry])
         one, ones = np.array([entry]), np.ones(1)
         bent: Array = np.ones(self.ex.value.size, dtype=bool)
+        closer: Array | None = None
         # A kink looks the same at every scale; what only looks like one does not.
         for step in (8.3e-9 * max(1.0, abs(x)), 8.3e-7 * max(1.0, abs(x))):
             right, left = self._one_sided(which, one, ones, step)
             noise = 8 * EPSILON * np.abs(self.ex.value) / step
             gap = np.abs(right - left)
             bent &= gap > 1e-3 * np.maximum(np.abs(right), np.abs(left)) + 10 * noise
+            if closer is not None:
+                bent &= np.abs(gap - closer) < 0.2 * gap
+            closer = gap
         if not bent.any():
             return
         weights = heads.weights[:, head]
@@ -676,7 +680,7 @@ class _Session:
             upstream = np.asarray(self.upstream, dtype=np.float64).reshape(-1)
         analytic = ex.vjp(upstream)[which].reshape(-1)
         rows = claimed.reshape(-1, 1)
-        heads = Heads(upstream[:, None], ex.value)
+        heads = Heads(upstream[:, None], ex.value, subject.rounding)
         notes: list[str] = []
         if not (self.options.numeric and ex.deterministic):
             compared = _blank(rows[:, 0])
