@@ -110,18 +110,21 @@ class _Diagnoses:
 
     def _of_the_function(self) -> bool:
         """What is wrong with the function itself; True where nothing else can be said then."""
-        for check in self.report.checks:
-            if check.status == "passed":
-                continue
-            if check.kind == "repeatable":
-                self.found.append(not_deterministic.diagnosis(check.note or ""))
-                self.explained |= {(other.kind, other.input) for other in self.report.checks}
-                return True
-            if check.kind == "unchanged":
-                self._add(check, input_overwritten.diagnosis(check.note or "", check.input))
-            elif check.kind == "value":
-                self._add(check, mode_dependent.diagnosis(check.note or ""))
-        return False
+        bad = {c.kind: c for c in reversed(self.report.checks) if c.status != "passed"}
+        written = bad.get("unchanged")
+        if written is not None:
+            told = input_overwritten.diagnosis(written.note or "", written.input)
+        elif "repeatable" in bad:
+            told = not_deterministic.diagnosis(bad["repeatable"].note or "")
+        elif "value" in bad:
+            self._add(bad["value"], mode_dependent.diagnosis(bad["value"].note or ""))
+            return False
+        else:
+            return False
+        # Whatever else differs may differ for that reason alone.
+        self.found.append(told)
+        self.explained |= {(other.kind, other.input) for other in self.report.checks}
+        return True
 
     def _add(self, check: Check, diagnosis: Diagnosis) -> None:
         self.found.append(diagnosis)

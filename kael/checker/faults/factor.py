@@ -68,7 +68,8 @@ def _of_a_term(evidence: Evidence) -> Diagnosis | None:
             if not use.any():
                 continue
             ratio = 1 + float(np.median((view.claimed - view.right)[use] / part[use]))
-            if not math.isfinite(ratio) or min(abs(ratio), abs(ratio - 1), abs(ratio + 1)) < 1e-6:
+            known = (0, 1, -1, 2)  # missing, right, turned over, counted twice: not a factor
+            if not math.isfinite(ratio) or min(abs(ratio - other) for other in known) < 1e-6:
                 break
             if evidence.fits(lambda view: view.right + (ratio - 1) * term(view)):  # noqa: B023
                 told = f"has the term through {text} {named(ratio, evidence)} times too large"
