@@ -96,16 +96,14 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
     waiting = count_dependencies(start)
     sums: dict[Node, Any] = {}
     summed: set[Node] = set()
-    ready: list[tuple[Node, Any]] = [(start, seed)]
-    while ready:
-        node, upstream = ready.pop()
-        edges = node.edges
-        if not isinstance(edges, tuple):
-            edges = (edges,)
+    ready: list[tuple[Node, Any]] = []
+    node: Node = start
+    upstream: Any = seed
+    while True:
         gradients: tuple[Any, ...]
         if upstream is None:
             # Nothing arrived, but whoever waits for this node must not wait for ever.
-            gradients = (None,) * len(edges)
+            gradients = (None,) * len(node.inputs)
         else:
             if node.retained is not None:
                 store_retained(node, upstream)
@@ -118,31 +116,46 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 watch.after(node, upstream, gradients)
         if not retain_graph:
             node.saved = None
+        edges = node.edges
+        if not isinstance(edges, tuple):
+            gradient = gradients[0]
+            if waiting[edges] == 1 and edges not in sums and gradient.__class__ is _ndarray:
+                # A link of a chain, the only edge here and there: nothing is summed, and what
+                # would be pushed last runs next.
+                if gradient.shape != edges.shape or gradient.dtype is not edges.dtype:
+                    gradient = node.fit(gradient, 0)
+                node, upstream = edges, gradient
+                continue
+            edges = (edges,)
         for index, edge in enumerate(edges):
-            if edge is not None:
-                gradient = gradients[index]
-                if gradient is not None:
-                    if gradient.__class__ is not _ndarray:
-                        gradient = as_gradient(gradient)
-                    if gradient.shape != edge.shape or gradient.dtype is not edge.dtype:
-                        gradient = node.fit(gradient, index)
-                held = sums.pop(edge, None)
-                if held is None:
-                    held = gradient
-                elif gradient is not None:
-                    # Summed out of place the first time: a formula may have returned the very
-                    # array that another edge holds. The sum is the walk's own.
-                    if edge in summed:
-                        held += gradient
-                    else:
-                        held = as_gradient(held + gradient)
-                        summed.add(edge)
-                left = waiting[edge] - 1
-                if left:
-                    waiting[edge] = left
-                    sums[edge] = held
+            if edge is None:
+                continue
+            gradient = gradients[index]
+            if gradient is not None:
+                if gradient.__class__ is not _ndarray:
+                    gradient = as_gradient(gradient)
+                if gradient.shape != edge.shape or gradient.dtype is not edge.dtype:
+                    gradient = node.fit(gradient, index)
+            held = sums.pop(edge, None)
+            if held is None:
+                held = gradient
+            elif gradient is not None:
+                # Summed out of place the first time: a formula may have returned the very array
+                # that another edge holds. The sum is the walk's own.
+                if edge in summed:
+                    held += gradient
                 else:
-                    ready.append((edge, held))
+                    held = as_gradient(held + gradient)
+                    summed.add(edge)
+            left = waiting[edge] - 1
+            if left:
+                waiting[edge] = left
+                sums[edge] = held
+            else:
+                ready.append((edge, held))
+        if not ready:
+            return
+        node, upstream = ready.pop()
 
 
 def as_gradient(gradient: Any) -> Any:

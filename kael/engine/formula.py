@@ -158,6 +158,7 @@ def _compile(
         "FunctionNode": FunctionNode,
         "Storage": Storage,
         "Tensor": Tensor,
+        "__name__": __name__,
         "gradient_edge": gradient_edge,
         "needs_": needs,
         "plan": plan,

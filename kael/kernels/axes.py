@@ -35,9 +35,9 @@ def as_axes(dim: Dim, ndim: int) -> tuple[int, ...]:
     """`dim` as a tuple of axes from 0 on; None is all of them, a 0-d array has none."""
     if dim is None or ndim == 0:
         return tuple(range(ndim))
-    if isinstance(dim, (tuple, list)):
-        return tuple([d % ndim for d in dim])
-    return (dim % ndim,)
+    if isinstance(dim, int):
+        return (dim % ndim,)
+    return tuple([d % ndim for d in dim])
 
 
 def restore_dims(reduced: Any, x: Array, dim: Dim, keepdim: bool) -> Array:

@@ -6,6 +6,7 @@ The compiled versions are in `compiled_indexing.py`; `tiers.py` decides which ru
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -83,12 +84,18 @@ def _along(ndim: int, dim: int, index: Array) -> tuple[Any, ...]:
 def _points(shape: tuple[int, ...], dim: int, index: Array) -> tuple[Any, ...]:
     if not shape:
         return ()
-    # np.ix_ for small arrays: an open grid, with the index itself along `dim`.
-    grid: list[Any] = [
-        index if d == dim else np.arange(n).reshape(n, *(1,) * (len(shape) - 1 - d))
-        for d, n in enumerate(index.shape)
-    ]
+    # An open grid takes several times longer to make than a small array to read.
+    make = _known_grid if index.size <= 1024 else _open_grid
+    grid: list[Any] = list(make(index.shape))
+    grid[dim] = index
     return tuple(grid)
+
+
+def _open_grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
+    return np.ix_(*(np.arange(n) for n in shape))
+
+
+_known_grid = functools.lru_cache(maxsize=64)(_open_grid)
 
 
 def _corner(source: Array, shape: tuple[int, ...]) -> Array:

@@ -35,7 +35,7 @@ def mean(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
     """The mean over `dim`; NaN over nothing."""
     total = add_reduce(x, as_axes(dim, x.ndim), x.dtype, None, keepdim)
     # A full reduction is a NumPy scalar here, which divides by a number at once.
-    return np.asarray(total / x.dtype.type(_count(x, dim)))
+    return np.asarray(total / (x.size // (total.size or 1)))
 
 
 def mean_backward(g: Array, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:

@@ -86,6 +86,7 @@ def compile_call(op: Operation) -> Callable[..., Tensor]:
         "KaelError": KaelError,
         "POOLED": kernels.POOL_FROM_BYTES,
         "Tensor": Tensor,
+        "__name__": __name__,
         "asarray": np.asarray,
         "constant": constant,
         "kernel": op.kernel,

@@ -26,11 +26,10 @@ Dims = tuple[int, ...]
 
 def _checked_points(name: str, x: Tensor, dim: object, points: Tensor) -> int:
     """Return the dim, having checked that `points` may index entries of `x` along it."""
-    at = shapes.wrap_dim(dim, x.ndim, name)
+    given, room = points._array.shape, x._array.shape
+    at = shapes.wrap_dim(dim, len(room), name)
     require_integers(name, points)
-    if points.ndim != x.ndim or any(
-        d != at and n > room for d, (n, room) in enumerate(zip(points.shape, x.shape, strict=True))
-    ):
+    if len(given) != len(room) or True in [d != at and n > room[d] for d, n in enumerate(given)]:
         raise KaelValueError(
             f"{name}: index of shape {shapes.text(points.shape)} does not fit x of shape "
             f"{shapes.text(x.shape)}: it needs as many dims, and no size beyond x's but at dim {at}"
@@ -303,6 +302,8 @@ def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Tensor:
             f"take_along_dim: indices of shape {shapes.text(points.shape)} need as many dims as x "
             f"of shape {shapes.text(x.shape)}"
         )
+    if x.ndim == 0:
+        return gather(x, at, points)
     own = shapes.broadcast(
         "take_along_dim", (*x.shape[:at], 1, *x.shape[at + 1 :]),
         (*points.shape[:at], 1, *points.shape[at + 1 :]),
