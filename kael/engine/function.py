@@ -38,6 +38,20 @@ class FunctionContext:
         """Declare outputs that take no part in the graph."""
         self._non_differentiable.update(id(tensor) for tensor in tensors)
 
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Refuse: an in-place function would rewrite history, which kael never does."""
+        raise KaelError(
+            f"{self._name}: kael has no functions that write into their inputs; return a new tensor"
+        )
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Accept True alone: an output that gets no gradient always arrives as zeros."""
+        if value is not True:
+            raise KaelError(
+                f"{self._name}: outputs that get no gradient arrive as zeros; "
+                "set_materialize_grads takes True only"
+            )
+
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What `save_for_backward` kept; `KaelError` if it was overwritten or released."""
@@ -102,6 +116,12 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` without recording and record one node for it."""
+        for name, value in kwargs.items():
+            if isinstance(value, Tensor) and value._requires_grad and state.here.grad_enabled:
+                raise KaelTypeError(
+                    f"{cls.__name__}.apply: {name} requires a gradient, which only arguments "
+                    "given by position get"
+                )
         tensors = tuple(arg for arg in args if isinstance(arg, Tensor))
         needs = tuple(isinstance(arg, Tensor) and arg._requires_grad for arg in args)
         ctx = FunctionContext(f"{cls.__name__}Backward", needs)
@@ -114,7 +134,7 @@ class Function:
         finally:
             state.here.grad_enabled = previous
         outputs = _as_outputs(cls, returned)
-        fresh = [_own(output, tensors) for output in outputs]
+        fresh = [_own(output, (*tensors, *outputs[:i])) for i, output in enumerate(outputs)]
         if recording:
             _record(cls, ctx, args, outputs, fresh)
         ctx._to_save = ()
@@ -151,9 +171,9 @@ def _as_outputs(cls: type[Function], returned: Any) -> tuple[Tensor, ...]:
     return tuple(outputs)
 
 
-def _own(output: Tensor, inputs: tuple[Tensor, ...]) -> Tensor:
-    """An input handed back unchanged gets a tensor of its own: its history must stay its own."""
-    return output.detach() if output._requires_grad or any(output is x for x in inputs) else output
+def _own(output: Tensor, others: tuple[Tensor, ...]) -> Tensor:
+    """An input or earlier output handed back gets a tensor of its own, with its own history."""
+    return output.detach() if output._requires_grad or any(output is x for x in others) else output
 
 
 def _same(tensor: Tensor | None, outputs: tuple[Tensor, ...], fresh: list[Tensor]) -> Tensor | None:
@@ -226,7 +246,7 @@ class CustomNode(Node):
         """Call the class's `backward` with tensors and check what it returns."""
         if self.saved is None:
             raise_released(self)
-        grads = [Tensor(part) for part in self.arrived(upstream)]
+        grads = [_lent(part) for part in self.arrived(upstream)]
         with observing(None):
             returned = self.function.backward(self.ctx, *grads)
         gradients = returned if isinstance(returned, (tuple, list)) else (returned,)
@@ -250,6 +270,20 @@ class CustomNode(Node):
                 f"{type(gradient).__name__} but expected a tensor or None"
             )
         return gradient._array
+
+
+class LentStorage(Storage):
+    """The storage of a gradient while a `backward` has it: other edges may hold the same array."""
+
+    __slots__ = ()
+
+    lent = True
+
+
+def _lent(array: Array) -> Tensor:
+    tensor = Tensor(array)
+    tensor._storage = LentStorage()
+    return tensor
 
 
 class Arrived:

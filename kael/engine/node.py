@@ -141,7 +141,9 @@ class AccumulateGrad(Node):
 
     def apply(self, upstream: Array) -> Gradients:
         """Add the gradient to the leaf, unless the leaf was detached in place."""
-        if self.leaf._accumulator is not None:
+        # Detached in place and used again, it has another accumulator.
+        known = self.leaf._accumulator
+        if known is not None and known() is self:
             accumulate(self.leaf, upstream)
         return ()
 
@@ -152,6 +154,8 @@ def accumulate(tensor: Tensor, gradient: Array) -> None:
         stored = tensor._grad
         if stored is None:
             tensor._grad = Tensor(kernels.copy(gradient))
+        elif not stored._array.flags.writeable:  # the user's own, an expanded one
+            tensor._grad = Tensor(np.asarray(stored._array + gradient))
         else:
             array = stored._array
             np.add(array, gradient, array)

@@ -445,6 +445,16 @@ def test_InPlaceOnALeafInTheGraphSkipsItsGradient():
     assert w.grad.tolist() == [2]
 
 
+def test_ALeafDetachedAndUsedAgainGetsNothingFromTheOldGraph():
+    x = leaf([1.0])
+    old = x * 2
+    x.detach_().requires_grad_()
+    new = x * 5
+    old.backward()
+    new.backward()
+    assert x.grad.tolist() == [5]
+
+
 def test_InPlaceOnARetainedOutputSkipsItsGradient():
     x = leaf([1.0, 1.0])
     y = x * 2

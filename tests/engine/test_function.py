@@ -236,6 +236,84 @@ def test_InputHandedBackHasItsOwnHistory():
     assert x.grad.tolist() == [10]
 
 
+def test_OneTensorAsTwoOutputsHasAGradientForEach():
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 1
+            return y, y
+
+        @staticmethod
+        def backward(ctx, g_first, g_second):
+            return g_first + 10 * g_second
+
+    for number, expected in ((0, 1), (1, 10)):
+        x = leaf([1.0])
+        Twice.apply(x)[number].backward()
+        assert x.grad.tolist() == [expected]
+
+
+def test_TheArrivingGradientIsNotBackwardsToWriteInto():
+    class Doubles(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.clone().mul_(2) if ctx.copies else grad[:1].mul_(2)
+
+    class Careful(Doubles):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.copies = True
+            return x * 1
+
+    x, upstream = leaf([1.0]), kael.tensor([3.0])
+    Careful.apply(x).backward(upstream)
+    assert x.grad.tolist() == [6]
+
+    class Careless(Doubles):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.copies = False
+            return x * 1
+
+    with pytest.raises(KaelError, match=r"mul_: a gradient handed to a backward.*clone"):
+        Careless.apply(x).backward(upstream)
+    assert upstream.tolist() == [3]
+
+
+def test_ANamedTensorThatRequiresAGradientIsRefused():
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, by=None):
+            return x * by
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    assert Scale.apply(leaf([2.0]), by=kael.tensor(3.0)).tolist() == [6]
+    with pytest.raises(KaelTypeError, match=r"Scale.apply: by requires a gradient"):
+        Scale.apply(leaf([2.0]), by=leaf(3.0))
+
+
+def test_WhatKaelHasNoUseForOnTheContextSaysSo():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x, method, value):
+            getattr(ctx, method)(value)
+            return x * 1
+
+    x = leaf([1.0])
+    Same.apply(x, "set_materialize_grads", True)
+    with pytest.raises(KaelError, match="arrive as zeros"):
+        Same.apply(x, "set_materialize_grads", False)
+    with pytest.raises(KaelError, match="return a new tensor"):
+        Same.apply(x, "mark_dirty", x)
+
+
 def test_BaseClassNamesWhatIsMissing():
     class Nothing(Function):
         pass
