@@ -30,6 +30,8 @@ class Storage:
 
     __slots__ = ("version", "writer")
 
+    lent = False  # True where others hold the memory too, so that nobody may write into it
+
     def __init__(self) -> None:
         self.version = 0
         self.writer: str | None = None
@@ -317,10 +319,20 @@ def as_array(data: object, dtype: DType | None = None) -> Array:
         dtype = dtypes.as_dtype(array.dtype) if own else _dtype_of_numbers(array)
     if array.dtype.kind not in "fiub":
         raise KaelTypeError(f"a tensor holds numbers and booleans, not {array.dtype}")
-    if dtype.kind in "iu" and array.dtype.kind == "f" and not np.all(array == np.floor(array)):
-        raise KaelValueError(f"not every value is an integer, as dtype {dtype} asks")
+    if dtype.kind in "iu" and array.dtype != dtype and array.size:
+        _require_integers(array, dtype)
     with np.errstate(all="ignore"):
         return array.astype(dtype, copy=False)
+
+
+def _require_integers(array: Array, dtype: DType) -> None:
+    """Refuse fractions, NaN and what lies beyond an integer dtype: a cast would alter them."""
+    if array.dtype.kind == "f" and not np.all(array == np.floor(array)):
+        raise KaelValueError(f"not every value is an integer, as dtype {dtype} asks")
+    limits = np.iinfo(dtype)
+    for extreme in (array.min().item(), array.max().item()):
+        if not limits.min <= extreme <= limits.max:
+            raise KaelValueError(f"{extreme} does not fit into {dtype}")
 
 
 def _dtype_of_numbers(array: Array) -> DType:

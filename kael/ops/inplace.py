@@ -14,6 +14,7 @@ import numpy as np
 from kael import dtypes, shapes
 from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
+from kael.ops.calling import constant
 from kael.ops.index import checked_items, located, points
 from kael.tensors import Array, Tensor, as_array
 
@@ -36,14 +37,21 @@ def check_grad_rules(target: Tensor, source: Tensor | None, name: str) -> None:
 
 
 def check_own_memory(target: Tensor, name: str) -> None:
-    """Refuse a write into a view whose elements share memory (an expanded one)."""
+    """Refuse a write into a view whose elements share memory, and into a lent gradient."""
+    if target._storage is not None and target._storage.lent:
+        raise KaelError(
+            f"{name}: a gradient handed to a backward may be held by others too; clone() it first"
+        )
     array = target._array
-    for size, step in zip(array.shape, array.strides, strict=True):
-        if size > 1 and step == 0:
-            raise KaelError(
-                f"{name}: elements of the tensor share memory (an expanded view of shape "
-                f"{shapes.text(array.shape)}); clone() it first"
-            )
+    # NumPy makes overlapping views read-only; the steps of an empty array say nothing.
+    if array.size and (
+        not array.flags.writeable
+        or any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides, strict=True))
+    ):
+        raise KaelError(
+            f"{name}: elements of the tensor share memory (an expanded or unfolded view of shape "
+            f"{shapes.text(array.shape)}); clone() it first"
+        )
 
 
 def write(target: Tensor, name: str, store: Callable[[Array], None]) -> Tensor:
@@ -66,7 +74,7 @@ def write(target: Tensor, name: str, store: Callable[[Array], None]) -> Tensor:
 def _source(target: Tensor, value: Any, name: str, real: bool = False) -> Tensor:
     """Return the source as a tensor whose values fit the target's shape and kind of dtype."""
     if isinstance(value, (int, float)):
-        source = Tensor(np.array(value, dtypes.weak(value, target.dtype)))
+        source = constant(value, target.dtype)
     else:
         source = value if isinstance(value, Tensor) else Tensor(as_array(value))
     check_grad_rules(target, source, name)

@@ -84,6 +84,13 @@ def test_GradCanBeAssigned():
         x.grad = 1.0
 
 
+def test_GradAssignedAsAnExpandedViewIsAddedTo():
+    x = kael.tensor([1.0, 2.0], requires_grad=True)
+    x.grad = kael.tensor(1.0).expand(2)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
 def test_VersionStartsAtZeroAndIsSharedByViews():
     x = kael.tensor([1.0, 2.0, 3.0])
     view, detached = x[1:], x.detach()
@@ -195,6 +202,33 @@ def test_WriteIntoSharedMemoryIsRefused():
     assert base.tolist() == [[1]]
 
 
+def test_WriteIntoAnEmptyTensorIsNoWriteIntoSharedMemory():
+    empty = kael.zeros(2, 0)
+    empty.add_(1)
+    empty[0] = 3.0
+    assert empty.version == 2
+
+
+def test_WriteIntoAnExpandedViewThatRepeatsNothing():
+    base = kael.ones(3)
+    base.expand(1, 3).add_(1)
+    assert base.tolist() == [2, 2, 2]
+    assert base.version == 1
+
+
+def test_WriteIntoOverlappingWindowsIsRefused():
+    with pytest.raises(KaelError, match=r"elements of the tensor share memory.*clone"):
+        kael.ones(4).unfold(0, 2, 1).zero_()
+
+
+@pytest.mark.parametrize("write", ["add_", "fill_"])
+def test_WriteOfANumberBeyondTheDtypeIsRefused(write):
+    small = kael.tensor([1], dtype="uint8")
+    with pytest.raises(KaelValueError, match="300 does not fit into uint8"):
+        getattr(small, write)(300)
+    assert small.tolist() == [1]
+
+
 def test_WriteOfTheWrongKindIsRefused():
     whole = kael.tensor([1, 2])
     with pytest.raises(KaelTypeError, match="add_: a result of dtype float64 does not fit"):
@@ -270,6 +304,21 @@ def test_TensorRefusesWhatIsNoNumber():
     for wrong in ("abc", {"a": 1}, 1j, [None]):
         with pytest.raises((KaelTypeError, KaelValueError)):
             kael.tensor(wrong)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        ([300], "int8"),
+        ([-1], "uint8"),
+        ([np.inf], "int64"),
+        ([2.0**63], "int64"),
+        (np.array([1e300]), "int32"),
+    ],
+)
+def test_TensorRefusesWhatItsDtypeCannotHold(data, dtype):
+    with pytest.raises(KaelValueError, match=f"does not fit into {dtype}"):
+        kael.tensor(data, dtype=dtype)
 
 
 def test_ElementwiseEqualityAndIdentityHash():
