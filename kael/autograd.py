@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kael import shapes
 from kael.engine.backward import backward
 from kael.engine.function import Function
 from kael.engine.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from kael.engine.node import AccumulateGrad, FunctionNode, Node
-from kael.engine.node import sum_to_shape as _sum_to_shape
 from kael.errors import KaelTypeError, KaelValueError
 from kael.tensors import Tensor
 
@@ -46,8 +43,8 @@ def __getattr__(name: str) -> Any:
 def sum_to_shape(gradient: Tensor, target: Any) -> Tensor:
     """Reduce a gradient to the shape that was broadcast: sum over what broadcasting repeated.
 
-    Leading dims are summed away, stretched size-1 dims are summed and kept. The result is a plain
-    tensor of shape `target` and the gradient's dtype. Raises `KaelValueError` where `target` does
+    Leading dims are summed away, stretched size-1 dims are summed and kept. Where nothing was
+    broadcast, the result is `gradient` itself. Raises `KaelValueError` where `target` does
     not broadcast to the gradient's shape.
 
     >>> import kael
@@ -66,4 +63,10 @@ def sum_to_shape(gradient: Tensor, target: Any) -> Tensor:
         raise KaelValueError(
             f"cannot reduce gradient of shape {shapes.text(given)} to {shapes.text(wanted)}"
         )
-    return Tensor(np.asarray(_sum_to_shape(gradient._array, wanted)))
+    extra = len(given) - len(wanted)
+    leading = tuple(range(extra))
+    stretched = tuple(
+        extra + dim for dim, size in enumerate(wanted) if size == 1 != given[extra + dim]
+    )
+    reduced = gradient.sum(dim=stretched, keepdim=True) if stretched else gradient
+    return reduced.sum(dim=leading) if leading else reduced

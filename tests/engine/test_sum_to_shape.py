@@ -31,6 +31,17 @@ def test_TooFewDimensions(target):
         sum_to_shape(kael.tensor(G), target)
 
 
+def test_WithoutBroadcastingTheArgumentComesBack():
+    gradient = kael.tensor(G)
+    assert sum_to_shape(gradient, (2, 3)) is gradient
+
+
+def test_IsRecordedLikeTheSumsItIsMadeOf():
+    x = kael.tensor(G, requires_grad=True)
+    sum_to_shape(x, (1,)).backward(kael.tensor([2.0]))
+    assert x.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
 def test_KeepsFloat32():
     reduced = sum_to_shape(kael.tensor(G, dtype="float32"), (3,))
     assert str(reduced.dtype) == "float32"
