@@ -10,7 +10,7 @@ import numpy as np
 
 from kael import shapes
 from kael.engine.node import sum_to_shape
-from kael.errors import KaelTypeError, KaelValueError
+from kael.errors import KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.arguments import Arguments, Shapes
 from kael.ops.declare import Operation, composite
 from kael.ops.samples import Sample, normal
@@ -179,6 +179,8 @@ def tensordot(x: Any, other: Any, dims: Any = 2) -> Tensor:
 
 def _contracted(left: Tensor, right: Tensor, dims: Any) -> tuple[Dims, Dims]:
     if isinstance(dims, (list, tuple)):
+        if len(dims) == 2 and 0 in (left.ndim, right.ndim) and list(dims) != [[], []]:
+            raise KaelIndexError("tensordot: a 0-d tensor has no dim to sum over")
         if len(dims) != 2:
             raise KaelValueError("tensordot: dims is a number, or a list of dims for each operand")
         ours, theirs = (

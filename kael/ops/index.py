@@ -190,7 +190,7 @@ def _read(x: Array, items: Items) -> Array:
         return np.asarray(x[points(items)])
     dim, array = only
     rows = kernels.index_select(x, dim, array.reshape(-1))
-    return rows.reshape(*x.shape[:dim], *array.shape, *x.shape[dim + 1 :])
+    return rows.reshape((*x.shape[:dim], *array.shape, *x.shape[dim + 1 :]))
 
 
 def _read_backward(g: Array, x_shape: Dims, items: Items) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,8 @@ def _matmul_right(g: Array, x: Array, other_shape: tuple[int, ...]) -> Array:
     if other.ndim == 2 and x.ndim > 2:
         # One product over all rows of the batch instead of a sum of many.
         k, n = other.shape
-        product: Array = np.matmul(x.reshape(-1, k).T, g.reshape(-1, n))
+        rows = math.prod(g.shape[:-1])
+        product: Array = np.matmul(x.reshape(rows, k).T, g.reshape(rows, n))
         return product.reshape(other_shape)
     return sum_to_shape(np.matmul(x.mT, g), other.shape).reshape(other_shape)
 

@@ -6,6 +6,7 @@ A view shares the memory of its operand. `reshape` does where it can, `view` alw
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,6 +81,10 @@ def _two_dims(name: str) -> Prepare:
         return tuple(shapes.wrap_dim(dim, ndim, name) for dim in arguments)
 
     return prepare
+
+
+def _swapped(x: Array, dim0: int, dim1: int) -> Array:
+    return np.swapaxes(x, dim0, dim1) if x.ndim else x[...]
 
 
 def _shift_all(arguments: Arguments, given: Shapes) -> Arguments | None:
@@ -171,8 +176,8 @@ view = Operation(
     doc="Return the elements in another shape over the same memory; refuses where it needs a copy.",
 )  # fmt: skip
 transpose = Operation(
-    "transpose(x, dim0, dim1)", np.swapaxes,
-    vjp={"x": lambda g, dim0, dim1: np.swapaxes(g, dim0, dim1)},
+    "transpose(x, dim0, dim1)", _swapped,
+    vjp={"x": lambda g, dim0, dim1: _swapped(g, dim0, dim1)},
     text={"x": "transpose(g, dim0, dim1)"},
     prepare=_two_dims("transpose"), batch=_shift_all, analytic=True, view=True,
     aliases=("swapaxes", "swapdims"),
@@ -265,6 +270,8 @@ def _expand(x: Array, shape: Dims) -> Array:
     if shape[:1] == (-1,):  # a leading axis before the operand's own dims
         own = (1,) * (len(shape) - x.ndim) + x.shape[1:]
         x, shape = x.reshape(len(x), *own), (len(x), *shape[1:])
+    if math.prod(shape) == x.size:  # no entry is repeated, so the view may be written into
+        return x.reshape(shape)
     return np.broadcast_to(x, shape)
 
 
@@ -352,11 +359,13 @@ def _diagonal_backward(g: Array, x_shape: Dims, offset: int, dim1: int, dim2: in
 
 def _prepare_unfold(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
     x = inputs[0]
+    if x.ndim == 0:
+        raise KaelIndexError("unfold: a 0-d tensor has no dim to unfold")
     dim = shapes.wrap_dim(arguments[0], x.ndim, "unfold")
     size = shapes.as_index(arguments[1], "unfold", "size")
     step = shapes.as_index(arguments[2], "unfold", "step")
-    room = x.shape[dim] if x.ndim else 1
-    if x.ndim == 0 or not 0 <= size <= room or step < 1:
+    room = x.shape[dim]
+    if not 0 <= size <= room or step < 1:
         raise KaelValueError(
             f"unfold: size {size} and step {step} do not fit dim {dim} of shape "
             f"{shapes.text(x.shape)}: size must be in [0, {room}] and step at least 1"
@@ -593,7 +602,7 @@ def movedim(x: Any, source: int | Sequence[int], destination: int | Sequence[int
     order = [dim for dim in range(x.ndim) if dim not in sources]
     for place, dim in sorted(zip(places, sources, strict=True)):
         order.insert(place, dim)
-    return permute(x, *order)
+    return permute(x, order if x.ndim else ())
 
 
 @composite(
@@ -654,7 +663,8 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> list[Tensor]:
             "chunk and one dim are needed"
         )
     at = shapes.wrap_dim(dim, x.ndim, "chunk")
-    pieces: list[Tensor] = split(x, max(1, -(-x.shape[at] // count)), at)
+    size = -(-x.shape[at] // count)
+    pieces: list[Tensor] = split(x, size or [0] * count, at)
     return pieces
 
 

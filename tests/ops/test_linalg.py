@@ -83,6 +83,19 @@ class TestMixedPrecisionInputKeepsItsDtype:
         assert gradients(out, a) == [[3, 7]]
 
 
+def test_matmul_of_a_batch_with_no_columns_has_a_gradient():
+    x, other = kael.ones(2, 2, 3, requires_grad=True), kael.ones(3, 0, requires_grad=True)
+    (x @ other).sum().backward()
+    assert x.grad.tolist() == np.zeros((2, 2, 3)).tolist()
+    assert other.grad.shape == (3, 0)
+
+
+def test_tensordot_of_a_number_has_no_dim_to_sum_over():
+    assert kael.tensordot(2.0, [1.0, 2.0], 0).tolist() == [2, 4]
+    with pytest.raises(kael.KaelIndexError, match="tensordot: a 0-d tensor"):
+        kael.tensordot(2.0, [1.0, 2.0], ([0], [0]))
+
+
 def test_vectors():
     a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     assert gradients(kael.dot(a, b), a, b) == [[3, 4], [1, 2]]

@@ -106,6 +106,18 @@ class TestSplitAccumulatesPieces:
             x.split([1, 2])
 
 
+def test_dims_0_and_minus_1_of_a_number():
+    x = kael.tensor(3.0, requires_grad=True)
+    for view in (x.transpose(0, -1), x.movedim(-1, 0)):
+        x.zero_grad()
+        assert gradient(view, x, 2.0) == 2
+        assert view.shape == ()
+
+
+def test_chunks_of_an_empty_dim():
+    assert [piece.shape for piece in kael.zeros(2, 0).chunk(3, dim=1)] == [(2, 0)] * 3
+
+
 def test_permute_gives_the_gradient_the_inverse_order():
     x = kael.tensor(np.arange(24.0).reshape(2, 3, 4), requires_grad=True)
     out = x.permute(2, 0, 1)
@@ -171,6 +183,7 @@ def test_node_names(call, name):
         (lambda x: x.slice(0, 0, 2, -1), kael.KaelValueError, "slice: step must be greater than 0"),
         (lambda x: x.unflatten(1, (2, -1)), kael.KaelValueError, "unflatten"),
         (lambda x: x.to("complex64"), kael.KaelTypeError, "complex64"),
+        (lambda x: x[0, 0].unfold(0, 1, 1), kael.KaelIndexError, "unfold: a 0-d tensor has no dim"),
         (lambda x: kael.tensor(1.0)[0], kael.KaelIndexError, "1 dims are indexed"),
     ],
 )  # fmt: skip
