@@ -20,8 +20,12 @@ Array = np.ndarray[Any, Any]
 
 
 def _product(x: Array, other: Array) -> Any:
-    """np.matmul; the method is the same product of two matrices, and sooner there when small."""
-    return x.dot(other) if x.ndim == 2 == other.ndim else np.matmul(x, other)
+    """np.matmul; for two matrices the method, which is there sooner and can reuse memory."""
+    if not x.ndim == 2 == other.ndim:
+        return np.matmul(x, other)
+    if x.nbytes < kernels.POOL_FROM_BYTES or x.dtype is not other.dtype:
+        return x.dot(other)
+    return x.dot(other, kernels.empty((x.shape[0], other.shape[1]), x.dtype))
 
 
 def _matmul(x: Array, other: Array) -> Array:
@@ -55,14 +59,14 @@ def _as_matrices(g: Array, x: Array, other: Array) -> tuple[Array, Array, Array]
 
 def _matmul_left(g: Array, x_shape: tuple[int, ...], other: Array) -> Array:
     if other.ndim == 2 == len(x_shape):
-        return np.asarray(g.dot(other.T))
+        return np.asarray(_product(g, other.T))
     g, x, other = _as_matrices(g, np.empty(x_shape, bool), other)
     return sum_to_shape(np.matmul(g, other.mT), x.shape).reshape(x_shape)
 
 
 def _matmul_right(g: Array, x: Array, other_shape: tuple[int, ...]) -> Array:
     if x.ndim == 2 == len(other_shape):
-        return np.asarray(x.T.dot(g))
+        return np.asarray(_product(x.T, g))
     g, x, other = _as_matrices(g, x, np.empty(other_shape, bool))
     if other.ndim == 2 and x.ndim > 2:
         # One product over all rows of the batch instead of a sum of many.
