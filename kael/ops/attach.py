@@ -13,7 +13,7 @@ import numpy as np
 
 from kael import shapes
 from kael.engine import backward as engine
-from kael.errors import KaelTypeError, KaelValueError
+from kael.errors import KaelError, KaelTypeError, KaelValueError
 from kael.ops.names import FAMILIES, IN_PLACE
 from kael.ops.registry import lookup
 from kael.tensors import Tensor
@@ -114,11 +114,18 @@ def _getitem(self: Tensor, items: Any) -> Tensor:
     return getitem(self, items)
 
 
-def _backward(self: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
+def _backward(
+    self: Tensor, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False
+) -> None:
     """Add the gradient of this tensor with respect to every leaf into the leaves' `grad`.
 
-    `gradient` is the upstream gradient; a tensor of one element needs none.
+    `gradient` is the upstream gradient; a tensor of one element needs none. Gradients are first
+    order: `create_graph=True` is refused.
     """
+    if create_graph:
+        raise KaelError(
+            "create_graph is not supported: gradients are first order, a backward records nothing"
+        )
     engine.backward(self, gradient, retain_graph)
 
 

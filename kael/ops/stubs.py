@@ -87,7 +87,9 @@ def methods_stub() -> str:
         "    def mT(self) -> Tensor: ...",
         "    def __iter__(self) -> Iterator[Tensor]: ...",
         "    def __getitem__(self, items: Any) -> Tensor: ...",
-        "    def backward(self, gradient: Any = ..., retain_graph: bool = ...) -> None: ...",
+        "    def backward(",
+        "        self, gradient: Any = ..., retain_graph: bool = ..., create_graph: bool = ...",
+        "    ) -> None: ...",
         "    def retain_grad(self) -> None: ...",
         *(f"    def {dunder}(self) -> Tensor: ..." for dunder in SIGNS),
     ]

@@ -200,6 +200,13 @@ def test_BooleanGradientPointsToRetainGraph():
         (leaf([1.0]) * 2).backward(True)
 
 
+def test_HigherOrderGradientsAreRefused():
+    x = leaf([1.0])
+    with pytest.raises(KaelError, match="gradients are first order"):
+        (x * x).backward(create_graph=True)
+    assert x.grad is None
+
+
 def test_OneElementRootOfAnyRank():
     x = leaf([[2.0]])
     (x * x).backward()
