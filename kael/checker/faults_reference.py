@@ -18,8 +18,8 @@ FOLDER = Path(kael.__file__).parents[1] / "docs" / "faults"
 
 _HEAD = """# Diagnoses
 
-Written by `python -m kael.checker.faults_reference` from the docstrings of `kael.checker.faults`; do
-not edit. `kael faults CODE` prints one page.
+Written by `python -m kael.checker.faults_reference` from the docstrings of `kael.checker.faults`;
+do not edit. `kael faults CODE` prints one page.
 
 A diagnosis is given where its rule predicts the numbers that were found: at several points, under
 several upstream gradients. Where no rule does, the failure is a plain `mismatch`.

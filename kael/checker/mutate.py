@@ -75,7 +75,19 @@ def edits(text: str, names: Sequence[str] = ()) -> Iterator[Edit]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     walk = _Walk(text, names)
-    found = [edit for node in ast.walk(tree) for edit in walk.edits_of(node)]
+    conditions = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for inner in ast.walk(node)
+    }
+    found = [
+        edit
+        for node in ast.walk(tree)
+        for edit in walk.edits_of(node)
+        # A condition says where, not what: another name in it proves nothing.
+        if edit.kind != "name" or id(node) not in conditions
+    ]
     found += walk.of_terms(tree)
     order = ["sign", "factor", "constant", "term", "scale", "power", "function", "name"]
     yield from sorted(found, key=lambda edit: (order.index(edit.kind), edit.start))

@@ -120,6 +120,7 @@ def check_outside(
     grad: Callable[..., Any] | None = None,
     vjp: Callable[..., Any] | None = None,
     requires_grad: Sequence[bool] | None = None,
+    diagnosed: bool = True,
 ) -> Report:
     """Verify a gradient made outside of kael: a function of NumPy arrays, and `grad` or `vjp`."""
     options = options or GradcheckOptions()
@@ -137,7 +138,7 @@ def check_outside(
 
         report.diagnosis = diagnose(report, options)
 
-    return _timed(subject, options, {}, None, None, explain)
+    return _timed(subject, options, {}, None, None, explain if diagnosed else None)
 
 
 def _timed(

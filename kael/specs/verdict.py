@@ -7,7 +7,7 @@ a gradient is verified is the checker's business; how a result looks, that of wh
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from kael.checker.model import Diagnosis, Status, worst
 from kael.errors import KaelError
 from kael.specs.comparison import compare
 from kael.specs.expression import Expression, current_span
-from kael.specs.inputs import generator
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
 from kael.specs.repairs import claim_at, repairs_of
@@ -171,19 +170,19 @@ def _examine(instance: Instance, request: Request, result: Result) -> None:
         result.diagnosis += _missed(held)
     samples = request.samples
     samples = instance.spec.gradcheck.get("samples", 0) if samples is None else samples
-    for number in range(1, samples + 1):
-        _sample(evaluated, options, number, result)
+    if samples:
+        _sample(evaluated, options, request, samples, result)
     _conclude(result)
     result.at = _where(instance, result.checks)
 
 
-def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
+def _verify(evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool = True) -> Report:
     """Return what the checker found at the leaves of an evaluated instance."""
     instance, leaves = evaluated.instance, evaluated.leaves
     names = list(leaves)
     try:
         if instance.spec.outside:
-            return _verify_outside(evaluated, options)
+            return _verify_outside(evaluated, options, diagnosed)
         return check(
             lambda *given: instance.forward(dict(zip(names, given, strict=True))),
             list(leaves.values()),
@@ -194,6 +193,7 @@ def _verify(evaluated: Evaluated, options: GradcheckOptions) -> Report:
             locate=current_span,
             claim_of=claim_at(instance, _checked(evaluated, options), leaves),
             repairs_of=repairs_of(instance, _checked(evaluated, options), leaves),
+            diagnosed=diagnosed,
         )
     except SpecError:
         raise
@@ -210,7 +210,7 @@ def _checked(evaluated: Evaluated, options: GradcheckOptions) -> list[str]:
     ]
 
 
-def _verify_outside(evaluated: Evaluated, options: GradcheckOptions) -> Report:
+def _verify_outside(evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool) -> Report:
     instance, leaves = evaluated.instance, evaluated.leaves
     names = list(leaves)
 
@@ -234,6 +234,7 @@ def _verify_outside(evaluated: Evaluated, options: GradcheckOptions) -> Report:
         grad=(lambda *given: claimed(np.ones(()), *given)) if scalar else None,
         vjp=None if scalar else claimed,
         requires_grad=[leaf.requires_grad for leaf in leaves.values()],
+        diagnosed=diagnosed,
     )
 
 
@@ -308,52 +309,33 @@ def _golden(name: str | None, got: Any, golden: Golden, expect: Expect) -> Check
     return compare("expect", name, got, wanted, atol=expect.atol, rtol=expect.rtol)
 
 
-def _sample(evaluated: Evaluated, options: GradcheckOptions, number: int, result: Result) -> None:
-    """Check the formula at one more point, and keep what does not hold there."""
-    instance = evaluated.instance
-    leaves = drawn(instance, evaluated.seed, number)
-    try:
-        report = _verify(Evaluated(instance, evaluated.seed, leaves=leaves), options)
-    except SpecError as error:
-        result.notes.append(f"sample {number}: {error.message}; not checked")
-        return
-    if report.status == "error":
-        result.notes.append(f"sample {number}: {report.error}; not checked")
-        return
-    held = {(check.kind, check.input): check for check in result.checks}
-    for extra in report.checks:
-        known = held.get((extra.kind, extra.input))
-        if extra.status != "passed" or known is None:
-            extra.note = f"sample {number}" + (f": {extra.note}" if extra.note else "")
-            result.checks.append(extra)
-        else:
-            known.compared += extra.compared
-            known.max_abs_error = max(known.max_abs_error, extra.max_abs_error)
-            known.max_rel_error = max(known.max_rel_error, extra.max_rel_error)
-    result.diagnosis += [one for one in report.diagnosis if one not in result.diagnosis]
-    if report.status != "passed":
-        point = ", ".join(f"{name}={leaf.tolist()}" for name, leaf in leaves.items()
-                          if leaf.numel() <= 16)  # fmt: skip
-        result.notes.append(f"sample {number} is at {point or 'large inputs'}")
+def _sample(
+    evaluated: Evaluated, options: GradcheckOptions, request: Request, count: int, result: Result
+) -> None:
+    """Check the formula at more points; where one fails, that is what the command reproduces."""
+    from kael.specs import samples
+
+    instance, seed = evaluated.instance, evaluated.seed
+
+    def verify(leaves: dict[str, Tensor], diagnosed: bool) -> Report:
+        return _verify(Evaluated(instance, seed, leaves=leaves), options, diagnosed)
+
+    held = not any(check.status == "failed" for check in result.checks)
+    smallest = samples.look(instance, seed, count, verify, result)
+    values = None if smallest is None or not held else samples.values_of(smallest)
+    if values is not None:
+        names = {name_of(text) for _, text in values}
+        kept = [(flag, text) for flag, text in request.values if name_of(text) not in names]
+        words = _without_samples(request.arguments)
+        if instance.spec.gradcheck.get("samples"):
+            words += ["--samples", "0"]
+        there = replace(request, values=[*kept, *values], arguments=words)
+        result.reproduce = reproduce(instance, there)
 
 
-def drawn(instance: Instance, seed: int, number: int) -> dict[str, Tensor]:
-    """Return leaves at another point: generators draw anew, given values move by up to a half.
-
-    A given value is multiplied entry by entry, so that it keeps its sign and stays in a domain
-    such as the positive numbers. Only inputs that require a gradient move.
-    """
-    leaves = instance.leaves(seed)
-    for name, leaf in leaves.items():
-        if not leaf.requires_grad:
-            continue
-        stream = generator(seed, instance.spec.name, name, "sample", number)
-        given = instance.inputs[name]
-        if given.init == "normal":
-            leaf._array[...] = stream.standard_normal(leaf.shape)
-        else:
-            leaf._array[...] *= stream.uniform(0.5, 1.5, leaf.shape)
-    return leaves
+def _without_samples(words: Sequence[str]) -> list[str]:
+    at = words.index("--samples") if "--samples" in words else len(words)
+    return [*words[:at], *words[at + 2 :]]
 
 
 def _conclude(result: Result) -> None:
