@@ -104,7 +104,7 @@ def compile_call(op: Operation) -> Callable[..., Tensor]:
 
 def _operands(*names: str) -> list[str]:
     """Return the lines that turn what a user gave into tensors."""
-    together = f"(({', '.join(names)},), _) = op.split(({', '.join(names)},))"
+    together = f"(({', '.join(names)},), _) = op.prepared(({', '.join(names)},), ())"
     if len(names) == 1:
         return [f"if {names[0]}.__class__ is not Tensor:", f"    {together}"]
     lines: list[str] = []

@@ -39,12 +39,13 @@ from kael.tensors import Array, Tensor, as_array
 Kernel = Callable[..., Any]
 Kink = Callable[..., tuple[Array, ...]]
 Arguments = tuple[Any, ...]
+Picker = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+Form = tuple[Picker, Picker]
 Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
 BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments | None]
 Batch = Literal["elementwise"] | BatchRule | None
 Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 
-_REQUIRED = object()
 # Classes of plain arguments that no call has to convert or refuse.
 _PLAIN = frozenset((type(None), bool, int, float, tuple, list))
 _LITERALS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
@@ -135,8 +136,9 @@ class Operation:
         self.family = family
         self.module = ""
         self.plans: dict[tuple[bool, ...], Plan] = {}
-        self._pick_inputs = _picker(self.parameters, self.inputs)
-        self._pick_arguments = _picker(self.parameters, self.arguments)
+        # By how many values a call gives in order, and the names of the others.
+        self._forms: dict[tuple[int | str, ...], Form] = {}
+        self._optional = tuple(self.defaults.values())
         self._check()
         self._run = compile_call(self)
         self.function: Callable[..., Tensor] = self._make_function()
@@ -165,35 +167,24 @@ class Operation:
         plan = self.plans[needs] = Plan(self, needs)
         return plan
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Return one value a parameter, as Python itself would bind the call."""
-        if self.rest and len(args) > len(self.parameters):
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Tensor, ...], Arguments]:
+        """Return a call's operands as tensors, and its arguments as the kernel takes them.
+
+        Raises `KaelTypeError` where the call does not fit the signature.
+        """
+        if self.rest is not None and len(args) > len(self.parameters):
             at = self.parameters.index(self.rest)
             args = (*args[:at], args[at:])
-        if len(args) > len(self.parameters):
-            raise KaelTypeError(
-                f"{self.name} takes at most {len(self.parameters)} arguments "
-                f"({self.signature}), got {len(args)}"
-            )
-        bound = list(args)
-        left = dict(kwargs)
-        for name in self.parameters[: len(args)]:
-            if name in left:
-                raise KaelTypeError(f"{self.name} got two values for {name!r}")
-        for name in self.parameters[len(args) :]:
-            value = left.pop(name, self.defaults.get(name, _REQUIRED))
-            if value is _REQUIRED:
-                raise KaelTypeError(f"{self.name} needs {name!r}: {self.signature}")
-            bound.append(value)
-        if left:
-            raise KaelTypeError(
-                f"{self.name} has no argument {next(iter(left))!r}: {self.signature}"
-            )
-        return bound
+        form = self._forms.get((len(args), *kwargs)) or self._new_form(args, kwargs)
+        given = (*args, *kwargs.values(), *self._optional)
+        return self.prepared(form[0](given), form[1](given))
 
-    def split(self, bound: Sequence[Any]) -> tuple[tuple[Tensor, ...], Arguments]:
-        """Return the tensor operands and the plain arguments of a bound call."""
-        inputs, arguments = self._pick_inputs(bound), self._pick_arguments(bound)
+    def prepared(
+        self, inputs: tuple[Any, ...], arguments: Arguments
+    ) -> tuple[tuple[Tensor, ...], Arguments]:
+        """Return a bound call's operands as tensors, and its arguments as the kernel takes them."""
         if self.variadic:
             inputs = self._listed(inputs[0])
         else:
@@ -327,22 +318,38 @@ class Operation:
         return self._run(*inputs) if is_short(self) else self._run(arguments, *inputs)
 
     def _make_function(self) -> Callable[..., Tensor]:
-        run, split, bind, tails = self._run, self.split, self.bind, self._tails()
+        run, bind = self._run, self.bind
         if is_short(self):
             return self._named(run)
 
         def call(*args: Any, **kwargs: Any) -> Tensor:
-            tail = None if kwargs else tails.get(len(args))
-            inputs, arguments = split(bind(args, kwargs) if tail is None else args + tail)
+            inputs, arguments = bind(args, kwargs)
             return run(arguments, *inputs)
 
         return self._named(call)
 
-    def _tails(self) -> dict[int, tuple[Any, ...]]:
-        """Return the defaults that complete a call, by how many values it gives in order."""
-        required = len([name for name in self.parameters if name not in self.defaults])
-        values = [self.defaults.get(name) for name in self.parameters]
-        return {n: tuple(values[n:]) for n in range(required, len(values) + 1)}
+    def _new_form(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Form:
+        """Return what picks operands and arguments out of the values of calls that look alike."""
+        if len(args) > len(self.parameters):
+            raise KaelTypeError(
+                f"{self.name} takes at most {len(self.parameters)} arguments "
+                f"({self.signature}), got {len(args)}"
+            )
+        in_order = self.parameters[: len(args)]
+        for name in kwargs:
+            if name in in_order:
+                raise KaelTypeError(f"{self.name} got two values for {name!r}")
+        at = {name: len(args) + len(kwargs) + i for i, name in enumerate(self.defaults)}
+        at |= {name: i for i, name in enumerate((*in_order, *kwargs))}
+        for name in self.parameters:
+            if name not in at:
+                raise KaelTypeError(f"{self.name} needs {name!r}: {self.signature}")
+        for name in kwargs:
+            if name not in self.parameters:
+                raise KaelTypeError(f"{self.name} has no argument {name!r}: {self.signature}")
+        form = _picker([at[n] for n in self.inputs]), _picker([at[n] for n in self.arguments])
+        self._forms[len(args), *kwargs] = form
+        return form
 
     def _named(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         function.__name__ = function.__qualname__ = self.name
@@ -394,14 +401,11 @@ class Composite:
         return self.function(*args, **kwargs)
 
 
-def _picker(
-    parameters: tuple[str, ...], names: tuple[str, ...]
-) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return what picks the values of some parameters out of a bound call."""
-    at = [parameters.index(name) for name in names]
+def _picker(at: Sequence[int]) -> Picker:
+    """Return what picks the values at some positions."""
     if len(at) > 1:
         return itemgetter(*at)
-    return (lambda bound: (bound[at[0]],)) if at else (lambda _: ())
+    return (lambda given: (given[at[0]],)) if at else (lambda _: ())
 
 
 def _pooled(kernel: Kernel) -> Kernel:

@@ -34,7 +34,7 @@ def bound(op, arrays, arguments, requires=True):
     leaves = [Tensor(array) for array in arrays]
     for leaf in leaves:
         leaf._requires_grad = requires and leaf.dtype.kind == "f"
-    inputs, plain = op.split(op.bind((), operands_by_name(op, leaves) | dict(arguments)))
+    inputs, plain = op.bind((), operands_by_name(op, leaves) | dict(arguments))
     return leaves, inputs, plain
 
 
