@@ -101,6 +101,14 @@ def test_take_and_take_along_dim():
     assert x.detach().take_along_dim(kael.tensor([3, 3])).tolist() == [4, 4]
 
 
+def test_positions_of_a_number():
+    x = kael.tensor(3.0, requires_grad=True)
+    assert kael.take(x, kael.tensor(0)).tolist() == 3
+    out = kael.take_along_dim(x, kael.tensor(0), dim=0)
+    assert out.shape == ()
+    assert gradient(out, x) == 1
+
+
 def test_one_hot():
     out = kael.one_hot(kael.tensor([0, 2]), 3)
     assert (out.tolist(), out.dtype) == ([[1, 0, 0], [0, 0, 1]], np.int64)
