@@ -144,7 +144,10 @@ def bad(returned):
     [
         (lambda g: g, r"incorrect number of gradients \(expected 2, got 1\): Cube.backward"),
         (lambda g: (g, g, g), r"expected 2, got 3"),
-        (lambda g: (g, g.sum()), r"CubeBackward returned an invalid gradient at index 1 - got \[\] but"),
+        (
+            lambda g: (g, g.sum()),
+            r"CubeBackward returned an invalid gradient at index 1 - got \[\] but",
+        ),
         (lambda g: (g[:1], g), r"index 0 - got \[1\] but expected shape \[3\]"),
         (lambda g: (g, g.to("float32")), r"index 1 - got float32 but expected dtype float64"),
         (lambda g: (g, 3.0), r"index 1 - got float but expected a tensor or None"),
