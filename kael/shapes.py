@@ -1,7 +1,7 @@
 """Shapes, dims and broadcasting as integers and tuples; arrays' values are not looked at here."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
@@ -29,10 +29,13 @@ def as_index(value: object, operation: str, name: str = "dim") -> int:
     if isinstance(value, bool):
         raise KaelTypeError(f"{operation}: {name} must be an integer, got {value}")
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        index = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         kind = type(value).__name__
         raise KaelTypeError(f"{operation}: {name} must be an integer, got {kind}") from None
+    if not -(2**63) <= index < 2**63:
+        raise KaelValueError(f"{operation}: {name} {index} is beyond every size")
+    return index
 
 
 def wrap_dim(dim: object, ndim: int, operation: str) -> int:
@@ -65,7 +68,7 @@ def wrap_dims(dims: object, ndim: int, operation: str) -> Shape:
         return tuple(range(ndim))
     if dims.__class__ is int and 0 <= dims < ndim:
         return (dims,)
-    several = dims if isinstance(dims, Iterable) and not isinstance(dims, str) else (dims,)
+    several = dims if isinstance(dims, (tuple, list, range)) else (dims,)
     wrapped = sorted(wrap_dim(dim, ndim, operation) for dim in several)
     for first, second in pairwise(wrapped):
         if first == second:

@@ -31,9 +31,10 @@ def _form(inputs: tuple[Tensor, ...], arguments: tuple[Any, ...]) -> tuple[Any, 
     """Write gelu's `approximate` as "none" or "tanh"; False and True are taken too."""
     del inputs
     forms = {"none": "none", "tanh": "tanh", False: "none", True: "tanh"}
-    if arguments[0] not in forms:
-        raise KaelValueError(f"gelu: approximate is 'none' or 'tanh', got {arguments[0]!r}")
-    return (forms[arguments[0]],)
+    (given,) = arguments
+    if not isinstance(given, (str, bool)) or given not in forms:
+        raise KaelValueError(f"gelu: approximate is 'none' or 'tanh', got {given!r}")
+    return (forms[given],)
 
 
 def _softplus(x: Array, beta: float = 1, threshold: float = 20) -> Array:

@@ -75,7 +75,8 @@ def several_dims(
             require_floating(operation, x)
         dim = arguments[at]
         # As in PyTorch, no dims are all dims.
-        dims = shapes.wrap_dims(None if dim in ((), []) else dim, x._array.ndim, operation)
+        none = isinstance(dim, (tuple, list)) and not dim
+        dims = shapes.wrap_dims(None if none else dim, x._array.ndim, operation)
         if nonempty and any(x._array.shape[d] == 0 for d in dims):
             raise KaelValueError(
                 f"{operation}: nothing to reduce over: shape {shapes.text(x.shape)} is empty "

@@ -158,7 +158,9 @@ def constant(value: float, beside: dtypes.DType) -> Tensor:
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         raise KaelValueError(f"{value} does not fit into {dtype}")
     made = Tensor(np.array(value, dtype))
-    if value * 0 == 0 != value:  # not 0, whose sign a key does not tell; not NaN, never found again
+    lasting = beside.kind == "f" or not isinstance(value, float)  # whatever the default dtype is
+    # Not 0, whose sign a key does not tell; not NaN, never found again.
+    if lasting and value * 0 == 0 != value:
         if len(_constants) >= 512:
             _constants.clear()
         _constants[key] = made

@@ -258,8 +258,12 @@ class Operation:
                     "detach() the tensor to pass its value"
                 )
             return value.item()
-        if isinstance(value, np.generic):
-            return value.item()  # a NumPy float64 would widen a float32 operand
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
+            value = value.item()  # a NumPy float64 would widen a float32 operand
+        if isinstance(value, (complex, bytes, dict, set, np.ndarray)):
+            raise KaelTypeError(
+                f"{self.name}: {name} must be a plain value, got {type(value).__name__}"
+            )
         if isinstance(value, str) and name not in self.strings:
             raise KaelTypeError(f"{self.name}: {name} takes no string, got {value!r}")
         return value

@@ -71,6 +71,8 @@ def _positive(
 
     def prepare(inputs: tuple[Tensor, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         width = arguments[1]
+        if not isinstance(width, (int, float)):
+            raise KaelTypeError(f"{name}: {argument} must be a number, got {width!r}")
         if width < 0 or (width == 0 and not zero):
             limit = "not be negative" if zero else "be positive"
             raise KaelValueError(f"{name}: {argument} must {limit}, got {width}")

@@ -167,7 +167,7 @@ def layer_norm(
 )  # fmt: skip
 def cross_entropy(logits: Any, targets: Any, reduction: str = "mean") -> Tensor:
     logits = _as_tensor(logits)
-    if reduction not in ("mean", "sum", "none"):
+    if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
         raise KaelValueError(
             f"cross_entropy: reduction must be 'mean', 'sum' or 'none', got {reduction!r}"
         )
