@@ -92,17 +92,15 @@ def arange(
 ) -> Tensor:
     """Return the numbers from `start` (0 when alone) up to `end`, which is left out.
 
-    Integers give int64, as in PyTorch.
+    Like every generator it gives the default floating dtype; an index asks for `dtype="int64"`.
 
-    >>> arange(3), arange(0.0, 1.0, 0.5)
-    (tensor([0, 1, 2]), tensor([0. , 0.5]))
+    >>> arange(3), arange(0, 1, 0.5), arange(3, dtype="int64")
+    (tensor([0., 1., 2.]), tensor([0. , 0.5]), tensor([0, 1, 2]))
     """
     first, last = (0, start) if end is None else (start, end)
     if step == 0 or (last - first) / step < 0:
         raise KaelValueError(f"arange: a step of {step} never leads from {first} to {last}")
-    whole = all(isinstance(value, int) for value in (first, last, step))
-    wanted = (dtypes.int64 if whole else None) if dtype is None else dtype
-    return _made(np.arange(first, last, step), wanted, False)
+    return _made(np.arange(first, last, step), dtype, False)
 
 
 def linspace(start: float, end: float, steps: int, *, dtype: object = None) -> Tensor:
