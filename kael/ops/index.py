@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kael import kernels, shapes
+from kael.engine.grad_mode import state
 from kael.engine.node import sum_to_shape
 from kael.errors import KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.arguments import Arguments, Prepare, Shapes, shift_dim
@@ -32,8 +33,11 @@ def getitem(x: Tensor, items: Any) -> Tensor:
     Integers select, slices slice, None unsqueezes; index tensors, lists and masks are read
     together at the end. Raises `KaelIndexError` for too many items and for an index out of range.
     """
-    x, read = located(x, items)
-    return index(x, read) if read else x
+    view, read = located(x, items)
+    if read:
+        return index(view, read)
+    # All of it, with grad mode off: what a view of it would be.
+    return x.detach() if view is x and not state.here.grad_enabled else view
 
 
 def located(x: Tensor, items: Any) -> tuple[Tensor, Items]:
@@ -348,8 +352,9 @@ def _prepare_masked(name: str) -> Prepare:
 def _prepare_fill(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
     (value,) = _prepare_masked("masked_fill")(inputs, arguments)
     x = inputs[0]
-    kind = np.asarray(value).dtype.kind
-    if kind not in "fiub" or (kind == "f" and x._array.dtype.kind != "f"):
+    if not isinstance(value, (int, float)):
+        raise KaelTypeError(f"masked_fill: value must be a number, got {value!r}")
+    if isinstance(value, float) and x._array.dtype.kind != "f":
         raise KaelTypeError(
             f"masked_fill: {value!r} does not fit into {x.dtype}; convert x with to(kael.float64)"
         )

@@ -117,6 +117,15 @@ def test_errors_of_an_index(items, kind, message):
         kael.tensor(VALUES)[items]
 
 
+def test_all_of_a_tensor_has_no_history_with_grad_mode_off():
+    x = kael.tensor([1.0, 2.0], requires_grad=True)
+    with kael.no_grad():
+        for whole in (x[:], x[...]):
+            assert not whole.requires_grad
+            assert whole.is_leaf
+    assert x[:].requires_grad
+
+
 class TestWhere:
     def test_the_hidden_branch_gets_0_whatever_it_holds(self):
         x = leaf([math.nan, 2.0])
