@@ -105,8 +105,16 @@ erfinv = unary(
     domain=uniform(-0.9, 0.9), convention="inf at -1 and 1",
     doc="Return the inverse of erf; NaN beyond -1 and 1.",
 )  # fmt: skip
+def _lgamma(x: Array) -> Array:
+    out = _scipy("gammaln")(x)
+    # SciPy overflows near 0, where gamma(x) is 1 / x, and gives -inf at -inf.
+    size = np.abs(x)
+    out = np.where(size < 1e-300, -np.log(size), out)
+    return np.where(np.isinf(x), size, out).astype(x.dtype, copy=False)
+
+
 lgamma = unary(
-    "lgamma", _scipy("gammaln"),
+    "lgamma", _lgamma,
     vjp=lambda g, x: g * digamma_of(x), text="g * digamma(x)",
     domain=positive,
     doc="Return the logarithm of abs(gamma(x)).",

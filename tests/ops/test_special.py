@@ -88,3 +88,10 @@ def test_erf_and_gelu_do_not_import_scipy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_lgamma_at_the_ends_of_the_floats():
+    ends = tensor([1e-320, -np.inf, np.inf, 0.0])
+    tiny, *others = REGISTRY["lgamma"](ends).tolist()
+    assert tiny == pytest.approx(math.lgamma(1e-320))
+    assert others == [np.inf] * 3
