@@ -56,13 +56,37 @@ def results(options: GradcheckOptions, request: Request, output: Output) -> Iter
         output.note(note)
     chosen = selected(loaded.instances, options)
     yield from map(unloadable, loaded.errors)
+    begun: set[int] = set()
     for instance in chosen:
         try:
-            yield gradcheck(instance, request)
+            result = gradcheck(instance, request)
+            if id(instance.spec) not in begun:
+                begun.add(id(instance.spec))
+                of_spec = [one for one in chosen if one.spec is instance.spec]
+                cover(of_spec, result, options)
+            yield result
         except Exception as error:
             # A bug met in one spec must not hide what the others have to say.
             output.traceback()
             yield broken(instance, request, bug_report(error))
+
+
+def cover(instances: Sequence[Instance], result: Result, options: GradcheckOptions) -> None:
+    """Put what all instances of a spec cover into the first result of it, where that is asked."""
+    if not (options.branches or options.require_branches or options.mutate):
+        return
+    from kael.specs import coverage
+
+    seed = options.seed or 0
+    if options.mutate:
+        result.slips = coverage.slips(instances, seed)
+    if options.branches or options.require_branches:
+        result.branches = coverage.branches(instances, seed)
+    if options.require_branches and result.status == "passed":
+        result.diagnosis += coverage.unvisited(result.branches or [])
+        if result.diagnosis:
+            result.status = "failed"
+            result.reproduce = f"{result.reproduce} --require-branches"
 
 
 def selected(instances: Sequence[Instance], options: GradcheckOptions) -> list[Instance]:

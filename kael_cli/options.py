@@ -131,6 +131,16 @@ class GradcheckOptions(TargetOptions):
         int | None,
         Flag("--max-evaluations", metavar="N", min=1, help="Evaluate each spec at most N times."),
     ] = None
+    branches: Annotated[
+        bool, Flag("--branches", help="List which side of each branch the cases visit.")
+    ] = False
+    require_branches: Annotated[
+        bool, Flag("--require-branches", help="Fail where no case visits a side of a branch.")
+    ] = False
+    mutate: Annotated[
+        bool,
+        Flag("--mutate", help="List mutants of claims and formulas that no case notices."),
+    ] = False
     select: Annotated[
         str | None,
         Flag("-k", metavar="EXPR", help="Only specs whose name matches: 'loss and not large'."),

@@ -68,7 +68,7 @@ def edits(text: str, names: Sequence[str] = ()) -> Iterator[Edit]:
     >>> [edit.apply("a - b*c") for edit in edits("a - b*c") if edit.kind == "factor"]
     ['a - c', 'a - b']
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS or not text.strip():
         return
     try:
         tree = ast.parse(f"({text}\n)", mode="eval").body

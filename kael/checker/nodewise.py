@@ -18,6 +18,7 @@ from kael.checker.problems import NodeProblem, Step, Where, is_function, leaf_of
 from kael.checker.subject import TensorSubject
 from kael.engine.grad_mode import enable_grad
 from kael.errors import KaelError
+from kael.ops.registry import lookup
 from kael.tensors import Tensor
 
 MOST_EVALUATIONS = 40_000
@@ -57,11 +58,12 @@ def wrong_nodes(
 
     Hand-written ones are looked at first.
     """
-    steps = [
-        step
-        for step in steps_of(lambda: subject.function(*subject.inputs), where)
-        if step.node is not None
-    ]
+    # A function of several outputs is told once for each; it has one node.
+    once: dict[int, Step] = {}
+    for step in steps_of(lambda: subject.function(*subject.inputs), where):
+        if step.node is not None:
+            once.setdefault(id(step.node.owner), step)
+    steps = list(once.values())
     steps.sort(key=lambda step: not is_function(step))
     found: list[WrongNode] = []
     known = {
@@ -128,9 +130,9 @@ def check_node(step: Step, options: GradcheckOptions, known: Mapping[int, str]) 
 
 
 def _joined(outputs: Sequence[Tensor]) -> Tensor:
-    from kael.ops import cat
-
     flat = [output.reshape(-1) for output in outputs if output.dtype.kind == "f"]
+    cat = lookup("cat")
+    assert cat is not None
     made: Tensor = cat(flat)
     return made
 

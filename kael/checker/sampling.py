@@ -179,9 +179,10 @@ def simpler(value: float) -> list[float]:
     """Simpler numbers that may stand for one, the simplest first.
 
     >>> simpler(2.718)
-    [0.0, 1.0, 3.0, 2.0, 2.7, 2.72]
+    [0.0, 1.0, 2.0, 3.0, 2.7, 2.72]
     """
-    tried = [0.0, 1.0, -1.0 if value < 0 else 1.0, float(round(value)), float(int(value))]
+    sign = -1.0 if value < 0 else 1.0
+    tried = [0.0, 1.0, sign, 2 * sign, float(round(value)), float(int(value))]
     tried += [float(f"{value:.2g}"), float(f"{value:.3g}")]
     return [one for one in dict.fromkeys(tried) if one != value]
 

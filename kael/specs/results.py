@@ -9,7 +9,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kael.checker.branches import Branch
     from kael.checker.model import Check, Diagnosis, Status
+    from kael.specs.coverage import Slips
     from kael.specs.place import Place
 
 
@@ -51,6 +53,10 @@ class Result:
     """Of an xfail or a skip, as the spec gives it."""
     reproduce: str | None = None
     error: Fault | None = None
+    branches: "list[Branch] | None" = None
+    """What the cases of the spec visit, where it was asked for; in the first result of a spec."""
+    slips: "Slips | None" = None
+    """What the cases of the spec would not notice, likewise."""
     is_bug: bool = False
     """Whether the error is kael's own fault."""
 

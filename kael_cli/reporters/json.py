@@ -74,7 +74,7 @@ def error(result: Any) -> dict[str, Any] | None:
 
 
 def _result(result: Result) -> dict[str, Any]:
-    return {
+    row: dict[str, Any] = {
         "spec": result.spec,
         "case": result.case,
         "file": result.file,
@@ -88,6 +88,18 @@ def _result(result: Result) -> dict[str, Any]:
         "reproduce": result.reproduce,
         "error": error(result),
     }
+    if result.branches is not None:
+        row["branches"] = [
+            {"operation": one.operation, "expr": one.text, "place": one.place, "sides": one.sides}
+            for one in result.branches
+        ]
+    if result.slips is not None:
+        unnoticed = [
+            {"place": one.place, "change": one.change, "text": one.text}
+            for one in result.slips.unnoticed
+        ]
+        row["mutants"] = {"tried": result.slips.tried, "unnoticed": unnoticed}
+    return row
 
 
 def _check(check: Check) -> dict[str, Any]:

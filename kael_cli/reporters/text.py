@@ -32,7 +32,8 @@ class TextReporter:
         """What to print as soon as a result is known."""
         if not sentence.holds(result, allow_inconclusive=self._allow_inconclusive):
             return self._in_full(result)
-        return self._line(result) if self._lines or self._verbose else ""
+        shown = self._lines or self._verbose or result.branches or result.slips
+        return self._line(result) if shown else ""
 
     def close(self, run: Run) -> str:
         """The summary line."""
@@ -61,7 +62,7 @@ class TextReporter:
         if self._verbose:
             for check in result.checks:
                 text += f"    {sentence.tally(check)}\n"
-        return text
+        return text + _covered(result)
 
     def _in_full(self, result: Result) -> str:
         if result.error is not None:
@@ -77,6 +78,7 @@ class TextReporter:
             text += f"  note: {note}\n"
         for remedy in dict.fromkeys(entry.remedy for entry in result.diagnosis if entry.remedy):
             text += f"  help: {remedy}\n"
+        text += _covered(result)
         if result.reproduce:
             text += f"  reproduce: {result.reproduce}\n"
         return text
@@ -115,3 +117,18 @@ def _compared(checks: list[Check]) -> str:
         if check.compared and check.kind in STATED:
             inputs.setdefault(check.kind, []).append(check.input or "value")
     return "; ".join(f"{kind} {', '.join(dict.fromkeys(names))}" for kind, names in inputs.items())
+
+
+def _covered(result: Result) -> str:
+    """What the cases of a spec visit and would notice, where that was asked for."""
+    text = "".join(f"  branch: {branch.sentence}\n" for branch in result.branches or ())
+    if result.branches == []:
+        text += "  branch: the formula has none\n"
+    if result.slips is None:
+        return text
+    for slip in result.slips.unnoticed:
+        text += f"  mutant: {slip.sentence}\n"
+    noticed = result.slips.tried - len(result.slips.unnoticed)
+    if not result.slips.held:
+        return text + "  mutants: none tried, the spec does not hold as it is\n"
+    return text + f"  mutants: {noticed} of {result.slips.tried} noticed\n"

@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 
 import kael
 from kael.checker import check, faults, faults_reference
+from kael.specs import coverage
 from kael.specs.verdict import Request, gradcheck
 from kael.specs.yaml_loader import load_bytes
 
@@ -33,12 +34,16 @@ def run(case):
         report = check(getattr(planted, function), leaves, list(case["inputs"]))
         return report.status, report.diagnosis
     request = Request(anomaly=case.pop("anomaly", False))
+    required = case.pop("require_branches", False)
     text = io.StringIO()
     YAML(typ="safe").dump({"name": "case", **case}, text)
     loaded = load_bytes(text.getvalue().encode(), "case", "case.yaml")
     assert not loaded.errors, loaded.errors
-    (instance,) = loaded.specs[0].instances()
-    result = gradcheck(instance, request)
+    instances = loaded.specs[0].instances()
+    result = gradcheck(instances[0], request)
+    if required:
+        told = coverage.unvisited(coverage.branches(instances, 0))
+        return "failed" if told else result.status, [*result.diagnosis, *told]
     return result.status, result.diagnosis
 
 

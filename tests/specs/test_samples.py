@@ -74,7 +74,7 @@ def test_shrinking_ends():
 
 
 def test_simpler_numbers_are_in_order_of_simplicity():
-    assert simpler(-2.718) == [0.0, 1.0, -1.0, -3.0, -2.0, -2.7, -2.72]
+    assert simpler(-2.718) == [0.0, 1.0, -1.0, -2.0, -3.0, -2.7, -2.72]
     assert simpler(0.0)[0] == 1.0
 
 
