@@ -319,14 +319,15 @@ def as_array(data: object, dtype: DType | None = None) -> Array:
         dtype = dtypes.as_dtype(array.dtype) if own else _dtype_of_numbers(array)
     if array.dtype.kind not in "fiub":
         raise KaelTypeError(f"a tensor holds numbers and booleans, not {array.dtype}")
-    if dtype.kind in "iu" and array.dtype != dtype and array.size:
-        _require_integers(array, dtype)
+    require_fit(array, dtype)
     with np.errstate(all="ignore"):
         return array.astype(dtype, copy=False)
 
 
-def _require_integers(array: Array, dtype: DType) -> None:
+def require_fit(array: Array, dtype: DType) -> None:
     """Refuse fractions, NaN and what lies beyond an integer dtype: a cast would alter them."""
+    if dtype.kind not in "iu" or array.dtype == dtype or array.size == 0:
+        return
     if array.dtype.kind == "f" and not np.all(array == np.floor(array)):
         raise KaelValueError(f"not every value is an integer, as dtype {dtype} asks")
     limits = np.iinfo(dtype)
