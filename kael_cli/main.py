@@ -52,6 +52,8 @@ nothing was compared; 3 a bug in kael; 130 interrupted.
 
 def run() -> NoReturn:
     """Run the command line of this process and exit with its code."""
+    _open_closed_streams()
+    _keep_stdout_for_results()
     for stream in (sys.stdout, sys.stderr):
         # a terminal that lacks a character must not end a run
         if isinstance(stream, TextIOWrapper):
@@ -83,11 +85,36 @@ def main(arguments: "Sequence[str]") -> int:
         _complain("error: not enough memory for this", traceback=verbose)
         code = Exit.UNUSABLE
     except Exception as error:
-        hint = "" if verbose else " (-v shows the traceback)"
-        _complain(f"error: {bug_report(error)}{hint}", traceback=verbose)
-        code = Exit.BUG
+        if isinstance(error, OSError) and error.filename is None:
+            # A disk that is full under `> file`; an error that names its file is another matter.
+            _complain(f"error: the output cannot be written: {error.strerror}", traceback=verbose)
+            code = Exit.UNUSABLE
+        else:
+            hint = "" if verbose else " (-v shows the traceback)"
+            _complain(f"error: {bug_report(error)}{hint}", traceback=verbose)
+            code = Exit.BUG
     _abandon_closed_streams()
     return int(code)
+
+
+def _open_closed_streams() -> None:
+    """Put the null device in the place of a standard stream that was closed (`kael … >&-`)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # open as long as we run
+
+
+def _keep_stdout_for_results() -> None:
+    """Let what is written to descriptor 1 past `sys.stdout` reach standard error.
+
+    A spec in Python may start a program, or call a library, that prints.
+    """
+    try:
+        results = os.dup(sys.stdout.fileno())
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return  # streams of another kind, or a system that lacks descriptors
+    sys.stdout = open(results, "w", encoding=sys.stdout.encoding)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -8,6 +8,8 @@ from typing import Self
 from kael_cli.exits import CommandError
 from kael_cli.options import Options
 
+STDOUT = (None, "-", "/dev/stdout")
+DESCRIPTORS = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 COLORS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
 
 
@@ -20,7 +22,7 @@ class Output:
     """
 
     def __init__(self, options: Options) -> None:
-        self._path = None if options.output in (None, "-") else options.output
+        self._path = None if options.output in STDOUT else options.output
         self._parts: list[bytes] = []
         self._closed = False
         self._quiet = options.quiet
@@ -77,13 +79,13 @@ class Output:
 def write_whole(path: str, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, and never a part."""
     target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
-        # a device or a named pipe is written to; it cannot be replaced
-        with open(target, "wb") as stream:
-            stream.write(content)
-        return
     temporary = f"{target}.{os.getpid()}.tmp"
     try:
+        if path.startswith(DESCRIPTORS) or (os.path.exists(target) and not os.path.isfile(target)):
+            # a device, a named pipe or an open descriptor is written to; it cannot be replaced
+            with open(path, "ab" if os.path.isfile(target) else "wb") as stream:
+                stream.write(content)
+            return
         with open(temporary, "xb") as stream:
             stream.write(content)
         if os.path.exists(target):
@@ -100,6 +102,8 @@ def write_whole(path: str, content: bytes) -> None:
 def _refuse_unwritable(path: str) -> None:
     """Say before a long run, not after it, that its results have nowhere to go."""
     folder = os.path.dirname(path) or "."
+    if not path.strip():
+        raise CommandError("the name of the file to write is empty")
     if os.path.isdir(path):
         raise CommandError(f"cannot write '{path}': it is a directory")
     if not os.path.isdir(folder):

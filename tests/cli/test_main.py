@@ -144,6 +144,60 @@ def test_a_closed_pipe_ends_quietly():
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["ops"], ["ops", "--help"], ["ops", "-o-"]])
+def test_a_full_disk_is_told_and_no_bug(arguments):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kael_cli", *arguments], stdout=full, stderr=subprocess.PIPE
+        )
+    assert ran.returncode == 2
+    assert ran.stderr == b"error: the output cannot be written: No space left on device\n"
+
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="the shell's syntax is POSIX's")
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("redirection", "code"),
+    [(">&-", 0), ("2>&-", 0), ("<&-", 0), (">&- 2>&-", 0), (">&- 2>&- <&-", 0)],
+)
+def test_closed_standard_streams_leave_the_verdict(redirection, code):
+    line = f'"$0" -m kael_cli gradcheck "x*2" -i x=1 {redirection}'
+    ran = subprocess.run(["/bin/sh", "-c", line, sys.executable], stderr=subprocess.PIPE)
+    assert (ran.returncode, ran.stderr) == (code, b"")
+
+
+@POSIX
+def test_a_closed_standard_input_is_an_empty_spec():
+    line = '"$0" -m kael_cli gradcheck - <&-'
+    ran = subprocess.run(["/bin/sh", "-c", line, sys.executable], stdout=subprocess.PIPE, text=True)
+    assert ran.returncode == 2
+    assert ran.stdout.startswith("<stdin>: the file is empty\n")
+
+
+def test_what_a_spec_writes_past_sys_stdout_is_not_among_the_results(tmp_path):
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "import os, sys, subprocess\n"
+        "import kael\n"
+        "@kael.spec(x=[1.0])\n"
+        "def loud(x):\n"
+        "    os.write(1, b'from os\\n')\n"
+        "    sys.__stdout__.write('from sys\\n')\n"
+        "    subprocess.run([sys.executable, '-c', 'print(\"from a program\")'])\n"
+        "    return x.sum()\n",
+        encoding="utf-8",
+    )
+    ran = process("backward", str(path))
+    assert (ran.returncode, ran.stdout.splitlines()[1]) == (0, "grad x  shape=[1]  [1]")
+    for sender in ("os", "sys", "a program"):
+        assert f"from {sender}\n" in ran.stderr
+        assert "from" not in ran.stdout
+
+
 def test_results_survive_an_encoding_that_lacks_their_characters():
     ran = process("--help", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert ran.returncode == 0

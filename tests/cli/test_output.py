@@ -51,6 +51,31 @@ def test_a_device_is_written_to(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_device_that_is_full_is_an_error_of_the_user():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(CommandError, match="cannot write '/dev/full': No space left on device"):
+        write_whole("/dev/full", b"lost")
+
+
+def test_an_open_descriptor_is_added_to_and_never_replaced(tmp_path):
+    if not os.path.isdir("/dev/fd"):
+        pytest.skip("this system has no /dev/fd")
+    path = tmp_path / "out.txt"
+    with open(path, "wb") as stream:
+        stream.write(b"first\n")
+        stream.flush()
+        number = path.stat().st_ino
+        write_whole(f"/dev/fd/{stream.fileno()}", b"second\n")
+    assert (path.read_bytes(), path.stat().st_ino) == (b"first\nsecond\n", number)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_of_a_file_is_refused(name):
+    with pytest.raises(CommandError, match="the name of the file to write is empty"):
+        Output(Options(output=name))
+
+
 @pytest.mark.parametrize("name", ["missing/out.txt", "."])
 def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path, name):
     with pytest.raises(CommandError, match="cannot write"):
