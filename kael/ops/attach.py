@@ -43,6 +43,7 @@ IN_PLACE_OPERATORS = {
 
 # What an operator takes on its other side; for anything else Python tries the other operand.
 _OPERANDS = (Tensor, int, float, np.ndarray, np.generic, list, tuple)
+_USUAL = frozenset((Tensor, int, float))
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -56,7 +57,7 @@ def _binary(name: str) -> Callable[[], Callable[..., Any]]:
         function = _function(name)
 
         def method(self: Tensor, other: Any) -> Any:
-            if other.__class__ is Tensor or isinstance(other, _OPERANDS):
+            if other.__class__ in _USUAL or isinstance(other, _OPERANDS):
                 return function(self, other)
             return NotImplemented
 

@@ -84,6 +84,7 @@ def compile_call(op: Operation) -> Callable[..., Tensor]:
     header = f"def call({each if short else f'arguments, {each}'}):"
     scope: dict[str, Any] = {
         "KaelError": KaelError,
+        "NUMBERS": frozenset((float, int)),
         "POOLED": kernels.POOL_FROM_BYTES,
         "Tensor": Tensor,
         "__name__": __name__,
@@ -108,11 +109,11 @@ def _operands(*names: str) -> list[str]:
     if len(names) == 1:
         return [f"if {names[0]}.__class__ is not Tensor:", f"    {together}"]
     lines: list[str] = []
-    for word, one, other in (("if", *names), ("elif", *reversed(names))):
+    for one, other in (names, reversed(names)):
         # A Python number takes the dtype of the tensor beside it.
         lines += [
-            f"{word} {one}.__class__ is not Tensor:",
-            f"    if {other}.__class__ is Tensor and {one}.__class__ in (float, int):",
+            f"if {one}.__class__ is not Tensor:",
+            f"    if {one}.__class__ in NUMBERS and {other}.__class__ is Tensor:",
             f"        {one} = constant({one}, {other}._array.dtype)",
             "    else:",
             f"        {together}",
