@@ -25,6 +25,13 @@ CONSTANTS: dict[str, float] = {
     "nan": float("nan"),
 }
 ATTRIBUTES = ("T", "mT", "shape", "ndim")
+# What programs write that expressions do not: modules, calls that make tensors, NumPy's arguments.
+MODULES = ("torch", "np", "numpy", "jnp", "math", "F", "kael")
+CREATORS = (
+    *("tensor", "array", "eye", "zeros", "ones", "full", "arange", "linspace", "rand", "randn"),
+    *("zeros_like", "ones_like", "full_like"),
+)
+NUMPY_ARGUMENTS = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "ddof": "correction"}
 ALLOWED = (
     "an expression is made of numbers, names, + - * / // % ** @, comparisons, & | ~, calls of "
     "operations,\nlists and tuples as arguments, indexing, and the attributes "
@@ -243,6 +250,7 @@ class Program:
         name = node.attr
         if name in ATTRIBUTES:
             return steps.attribute(name)
+        self.refuse_module(node, certain=name in CONSTANTS)
         at = (node.end_col_offset or 0) - len(name)
         if find(name) is not None:
             message = f"'{name}' is an operation; call it: .{name}()"
@@ -269,6 +277,10 @@ class Program:
             receiver = [function.value]
             name = function.attr
             at = (function.end_col_offset or 0) - len(name)
+            operation = find(name)
+            given = len(node.args) + len(node.keywords)
+            certain = operation is not None and given >= len(operation.parameters)
+            self.refuse_module(function, certain)
         elif isinstance(function, ast.Name):
             name, at = function.id, function.col_offset
         else:
@@ -301,12 +313,29 @@ class Program:
             return self.text.error(f"'.{name}' is an attribute; write it without ()", at)
         if name.startswith("_"):
             return self.text.error(f"unknown operation '{name[:100]}'", at, ALLOWED)
+        if not method and name in CREATORS:
+            hint = f"an expression creates no tensor; give {name}(…) as an input without a gradient"
+            return self.text.error(f"unknown operation '{name}'", at, hint)
         near = did_you_mean(name, sorted(callable_names()))
         return self.text.error(
             f"unknown operation '{name[:100]}'{near}",
             at,
             None if near else "kael ops lists them all",
         )
+
+    def refuse_module(self, node: ast.Attribute, certain: bool) -> None:
+        """Refuse `torch.exp(x)`: the module would be taken for a tensor, and `exp` for its method.
+
+        `certain` says that the name cannot be a tensor's; it decides where inputs are not known.
+        """
+        root = node.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id not in MODULES:
+            return
+        if certain if self.known is None else root.id not in self.known:
+            hint = f"operations and constants stand without a module: {node.attr}"
+            raise self.error(f"'{root.id}' is not an input", root, hint)
 
     def keywords(self, node: ast.Call, operation: Operation | Composite) -> tuple[str, ...]:
         """Return the names of the keyword arguments of a call, all known to the operation."""
@@ -318,7 +347,12 @@ class Program:
             if name in names:
                 raise self.error(f"{operation.name}: argument '{name}' is given twice", keyword)
             if name not in operation.parameters:
-                near = did_you_mean(name, operation.parameters)
+                meant = NUMPY_ARGUMENTS.get(name)
+                near = (
+                    f"; did you mean '{meant}'?"
+                    if meant in operation.parameters
+                    else did_you_mean(name, operation.parameters)
+                )
                 raise self.error(
                     f"{operation.name}: unknown argument '{name}'{near}",
                     keyword,

@@ -102,7 +102,7 @@ class Pieces:
             ended = not error.offset or error.lineno != 1
             offset = len(stripped) if ended else min((error.offset or 1) - 1, len(stripped))
             message = "the expression ends too early" if ended else explain(error)
-            raise self.text.error(message, indent + offset) from None
+            raise self.text.error(message, indent + offset, self.cut_short(message)) from None
         except (MemoryError, RecursionError):
             raise self.text.error(f"the expression nests over {MAX_NESTING:,} levels", 0) from None
         except ValueError as error:  # half of a surrogate pair
@@ -110,6 +110,18 @@ class Pieces:
         if indent or not stripped.isascii():
             move(tree, stripped, indent)
         return tree
+
+    def cut_short(self, message: str) -> str | None:
+        """Return the remedy where a comma of YAML's `{…}` ended the text inside a bracket."""
+        if not message.endswith("was never closed"):
+            return None
+        last = self.text.at(len(self.text.text) - 1)
+        lines = (last.source or "").split("\n")
+        if last.line is None or last.line > len(lines):
+            return None
+        behind = lines[last.line - 1][last.column or 0 :].lstrip()
+        quotes = "inside {…} YAML ends a text at a comma: put the expression in quotes"
+        return quotes if behind.startswith(",") else None
 
     def fold(self, line: str) -> str:
         """Return the text with the heads of long chains replaced by names, offsets unchanged.

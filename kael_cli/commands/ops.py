@@ -32,7 +32,9 @@ def _rows(name: str | None) -> list[Row]:
         from kael.ops.names import FAMILIES
         from kael.specs.spelling import did_you_mean
 
-        raise CommandError(f"unknown operation '{name}'{did_you_mean(name, FAMILIES)}")
+        near = did_you_mean(name, FAMILIES)
+        hint = "" if near else "\n'kael ops' lists them"
+        raise CommandError(f"unknown operation '{name}'{near}{hint}")
     return [reference.row(entry)]
 
 

@@ -30,6 +30,12 @@ REFUSED = [
     ("tanh()", 1, "tanh: argument 'x' is missing"),
     ("tanh(x, w)", 9, "tanh takes at most 1 argument, got 2"),
     ("sum(x, dimm=0)", 8, "sum: unknown argument 'dimm'; did you mean 'dim'?"),
+    ("sum(x, axis=0)", 8, "sum: unknown argument 'axis'; did you mean 'dim'?"),
+    ("x.sum(keepdims=True)", 7, "sum: unknown argument 'keepdims'; did you mean 'keepdim'?"),
+    ("torch.tanh(x)", 1, "'torch' is not an input"),
+    ("1 + torch.nn.functional.relu(x)", 5, "'torch' is not an input"),
+    ("x * math.pi", 5, "'math' is not an input"),
+    ("eye(3) @ x", 1, "unknown operation 'eye'"),
     ("sum(x, dim=0, dim=1)", 15, "sum: argument 'dim' is given twice"),
     ("sum(x, 0, dim=1)", 11, "sum: argument 'dim' is given twice"),
     ("tanh(*x)", 6, "* before an argument is not allowed"),
@@ -101,6 +107,29 @@ def test_refusal_names_place_and_fault(text: str, column: int, message: str) -> 
     error = refusal(text)
     assert error.message.startswith(message)
     assert str(error).startswith(f"<expression>:1:{column}: {message}")
+
+
+@pytest.mark.parametrize("text", ["torch.tanh(x)", "F.softmax(x, dim=0)", "x * np.pi"])
+def test_a_module_is_no_input_of_an_inline_expression(text: str) -> None:
+    with pytest.raises(SpecError, match=r"is not an input\n.*\n.*\n  .* stand without a module: "):
+        parse(text, Place(None, 1, 1, "<expression>", text))
+
+
+@pytest.mark.parametrize("text", ["F.sum(dim=0)", "F.tanh()", "F.T", "np.reshape(2)"])
+def test_an_input_may_have_the_name_of_a_module(text: str) -> None:
+    assert parse(text).names == (text.partition(".")[0],)
+    assert parse(text, names=["F", "np"]).names == parse(text).names
+
+
+def test_a_bracket_that_the_comma_of_a_yaml_mapping_leaves_open() -> None:
+    line = "derivatives: {x: where(x > 0, 1, 0)}"
+    flow = Place("gate.yaml", 1, 18, source=line)
+    with pytest.raises(SpecError, match="put the expression in quotes"):
+        parse("where(x > 0", flow, NAMES)
+    plain = Place("gate.yaml", 1, 9, source="output: where(x > 0\n")
+    with pytest.raises(SpecError) as caught:
+        parse("where(x > 0", plain, NAMES)
+    assert "quotes" not in str(caught.value)
 
 
 def test_refusals_say_what_is_allowed() -> None:
