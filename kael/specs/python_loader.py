@@ -23,7 +23,7 @@ from kael.specs.literals import PythonReader, read_nested
 from kael.specs.model import EXPECT_ATOL, EXPECT_RTOL, MODES, Case, Expect, Golden, Spec, as_array
 from kael.specs.place import Place, SpecError
 from kael.specs.spelling import did_you_mean
-from kael.specs.user_code import describe, prints_on_stderr, user_frames
+from kael.specs.user_code import apart, describe, user_frames
 from kael.specs.yaml_loader import Loaded
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -66,9 +66,9 @@ def spec(*args: Any, **given: Any) -> Callable[[Decorated], Decorated]:
     """
 
     def declare(function: Decorated) -> Decorated:
-        if not callable(function) or not hasattr(function, "__code__"):
-            raise SpecError("@kael.spec decorates a function", Place())
         collector = _loading.collector
+        if not callable(function) or not hasattr(function, "__code__"):
+            raise SpecError("@kael.spec decorates a function", calling_place(collector))
         try:
             found = read_spec(function, given, place_of(function, collector))
         except SpecError as error:
@@ -82,8 +82,19 @@ def spec(*args: Any, **given: Any) -> Callable[[Decorated], Decorated]:
         return function
 
     if args:
-        raise SpecError("@kael.spec takes keyword arguments, the inputs: @kael.spec(x=[1.0, 2.0])")
+        raise SpecError(
+            "@kael.spec takes keyword arguments, the inputs: @kael.spec(x=[1.0, 2.0])",
+            calling_place(_loading.collector),
+        )
     return declare
+
+
+def calling_place(collector: Collector | None) -> Place:
+    """Return the line of the file that is being loaded which called what called this."""
+    if collector is None:
+        return Place()
+    line = sys._getframe(2).f_lineno
+    return Place(collector.file.replace(os.sep, "/"), line, source=collector.text)
 
 
 def place_of(function: Callable[..., Any], collector: Collector | None) -> Place:
@@ -113,7 +124,12 @@ def same_path(first: str, second: str) -> bool:
 
 def read_spec(function: Callable[..., Any], given: Mapping[str, Any], place: Place) -> Spec:
     """Return the spec that a decorated function and its keywords describe."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise SpecError("a spec is a plain function, and this one is async", place)
     parameters = inspect.signature(function).parameters
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise SpecError(f"the parameter '{name}' is positional only", place)
     named = {
         name: parameter
         for name, parameter in parameters.items()
@@ -127,8 +143,6 @@ def read_spec(function: Callable[..., Any], given: Mapping[str, Any], place: Pla
             hint = f"the parameters are {', '.join(named)}" if named else "it has no parameters"
             raise SpecError(f"unknown keyword '{key}' in @kael.spec{near}", place, hint=hint)
     for name, parameter in parameters.items():
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise SpecError(f"the parameter '{name}' is positional only", place)
         if name in named and name not in given and parameter.default is parameter.empty:
             raise SpecError(
                 f"the parameter '{name}' has no input", place, hint=f"@kael.spec({name}=…)"
@@ -176,9 +190,17 @@ class KeywordReader:
     def text(self, key: str, default: str) -> str:
         """Return a text."""
         value = self.given.get(key, default)
-        if not isinstance(value, str) or (key == "name" and not value.strip()):
+        if not isinstance(value, str):
             raise self.error(f"{key} must be text, got {value!r}"[:200])
+        if key == "name":
+            self.one_line(value)
         return value
+
+    def one_line(self, name: str) -> str:
+        """Return a name that can stand in a line of a report."""
+        if not name.strip() or not name.isprintable():
+            raise self.error(f"a name is one line of text, got {name!r}"[:200])
+        return name
 
     def tags(self) -> tuple[str, ...]:
         """Return the tags."""
@@ -254,9 +276,11 @@ class KeywordReader:
 
     def number(self, key: str, value: Any, least: float = 0.0) -> float:
         """Return a number that is at least `least`."""
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= least:
-            raise self.error(f"{key} must be a number that is not negative, got {value!r}"[:200])
-        return value
+        real = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not real or not least <= value < float("inf"):
+            message = f"{key} must be a finite number that is not negative, got {value!r}"
+            raise self.error(message[:200])
+        return float(value)
 
     def expect(self, value: Any) -> Expect | None:
         """Return golden values."""
@@ -322,9 +346,10 @@ class KeywordReader:
         """Return the cases, each in its short form or with `inputs` and `expect`."""
         found: dict[str, Case] = {}
         for name, case in self.mapping("cases", self.given.get("cases")).items():
-            values = self.mapping(f"case '{name}'", case)
+            values = self.mapping(f"case '{self.one_line(name)}'", case)
             expect = None
-            if values and all(key in keys.CASE and key not in self.inputs for key in values):
+            if any(key in keys.CASE and key not in self.inputs for key in values):
+                self.known(values, keys.CASE, f"case '{name}'")
                 expect = self.expect(values.get("expect"))
                 values = self.mapping("inputs", values.get("inputs"))
             changed = {}
@@ -400,11 +425,13 @@ def execute(code: Any, path: str, file: str, seed: int, collector: Collector) ->
     sys.modules[module.__name__] = module
     previous, _loading.collector = _loading.collector, collector
     try:
-        with prints_on_stderr(), importable(os.path.dirname(os.path.abspath(path))):
+        with apart(), importable(os.path.dirname(os.path.abspath(path))):
             exec(code, module.__dict__)
     except SpecError as error:
         collector.errors.append(error)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit, pytest's skip
         collector.errors.append(import_error(error, collector))
     finally:
         _loading.collector = previous

@@ -50,6 +50,9 @@ class Evaluated:
         self.leaves = instance.leaves(seed) if leaves is None else leaves
         with nullcontext() if recorder is None else recorder.observing():
             self.output, self.lets = instance.evaluate(self.leaves)
+        if self.output.dtype.kind == "c":
+            message = f"the result must be made of real numbers, got {self.output.dtype}"
+            raise SpecError(message, instance.place)
 
     @property
     def names(self) -> dict[str, Any]:
@@ -102,12 +105,12 @@ class Evaluated:
             watch = guard if watch is None else Watches([watch, guard])
         try:
             walk_backward(self.output, upstream, watch=watch)
-        except SpecError:
+        except (SpecError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise self.failure(error) from error
 
-    def failure(self, error: Exception) -> Exception:
+    def failure(self, error: BaseException) -> BaseException:
         """Return the error of a spec for what its evaluation raised.
 
         What is neither kael's own word nor from a user's Python is a bug, and comes back as it is.

@@ -1,11 +1,12 @@
 """Running a user's Python: its prints go to stderr, its errors show only its own frames."""
 
-import contextlib
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kael import dtypes
+from kael.engine.grad_mode import state
 from kael.specs.place import Place, SpecError
 
 if TYPE_CHECKING:
@@ -17,22 +18,35 @@ def run(
 ) -> Any:
     """Call a function of a Python spec.
 
-    Raises `SpecError` at the spec's place for whatever the function raises, `sys.exit` included.
+    Raises `SpecError` at the spec's place for whatever the function raises, `sys.exit` and
+    pytest's `skip` included; only an interrupt from the keyboard is let through.
     """
-    stdout, sys.stdout = sys.stdout, sys.stderr
     try:
-        return function(*args, **kwargs)
-    except (Exception, SystemExit) as error:
+        with apart():
+            return function(*args, **kwargs)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise failure(error, spec.place, getattr(function, "__name__", "the function")) from error
-    finally:
-        sys.stdout = stdout
 
 
-@contextlib.contextmanager
-def prints_on_stderr() -> Any:
-    """Send what is printed to stderr: stdout is for results."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
+class apart:
+    """Keeps what a user's code does from other specs and from the results.
+
+    What it prints goes to stderr; the grad mode and the default dtype are put back afterwards.
+    """
+
+    __slots__ = ("_dtype", "_mode", "_stdout")
+
+    def __enter__(self) -> None:
+        self._stdout, sys.stdout = sys.stdout, sys.stderr
+        self._mode = state.here.grad_enabled
+        self._dtype = dtypes.default_dtype()
+
+    def __exit__(self, *exception: object) -> None:
+        sys.stdout = self._stdout
+        state.here.grad_enabled = self._mode
+        dtypes.set_default_dtype(self._dtype)
 
 
 def failure(error: BaseException, place: Place, what: str) -> SpecError:

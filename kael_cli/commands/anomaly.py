@@ -4,7 +4,7 @@ from typing import Any
 
 from kael.inspect.anomaly import Finding, block, find
 from kael.specs.model import Instance
-from kael.specs.place import Place
+from kael.specs.place import Place, SpecError
 from kael.specs.runner import recorded
 from kael_cli.exits import Exit
 from kael_cli.options import AnomalyOptions
@@ -40,13 +40,19 @@ def run(options: AnomalyOptions) -> int:
         evaluated = recorded(instance, options.seed or 0)
         assert evaluated.recorder is not None
         places = {name: Given(name, given.place) for name, given in instance.inputs.items()}
-        return find(
-            evaluated.recorder,
-            evaluated.output,
-            evaluated.names,
-            upstream=evaluated.upstream(ones=True),
-            places=places,
-        )
+        upstream = evaluated.upstream(ones=True)
+        try:
+            return find(
+                evaluated.recorder,
+                evaluated.output,
+                evaluated.names,
+                upstream=upstream,
+                places=places,
+            )
+        except (SpecError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # of a backward in Python
+            raise evaluated.failure(error) from error
 
     def text(instance: Instance, output: Output) -> Exit | None:
         findings = look(instance)

@@ -48,7 +48,9 @@ def _explained(instance: Instance, options: ExplainOptions) -> example.Explanati
             upstream=evaluated.upstream(ones=True),
             claims=claims,
         )
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise evaluated.failure(error) from error
 
 

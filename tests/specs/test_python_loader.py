@@ -213,12 +213,22 @@ def test_vjp_of_code_outside_kael(file: Any) -> None:
         ),
         ("x=1, derivatives=dict(x=[1])", "x", "the derivative of 'x' must be a function or an"),
         ("x=1, gradcheck=dict(mode='ful')", "x", "unknown mode 'ful'; did you mean 'full'?"),
-        ("x=1, gradcheck=dict(eps='a')", "x", "eps must be a number that is not negative"),
+        ("x=1, gradcheck=dict(eps='a')", "x", "eps must be a finite number that is not negative"),
+        ("x=1, gradcheck=dict(atol=float('inf'))", "x", "atol must be a finite number"),
+        ("x=1, cases={'a\\nb': {'x': 2}}", "x", "a name is one line of text"),
+        (
+            "x=1, cases={'a': {'inputs': {'x': 2}, 'skip': 'r'}}",
+            "x",
+            "unknown key 'skip' in case 'a'",
+        ),
+        ("x=1", "x, /", "the parameter 'x' is positional only"),
         ("x=1, cases=dict(a=dict(q=1))", "x", "there is no input 'q'"),
         ("x=1, tags='a'", "x", "tags must be a list of words"),
         ("x=1, grad=3", "x", "grad must be a function, got int"),
         ("x=1, grad=abs, vjp=abs", "x", "'grad' and 'vjp' exclude each other"),
-        ("x=1, name=''", "x", "name must be text"),
+        ("x=1, name=''", "x", "a name is one line of text"),
+        ("x=1, name='a\\nb'", "x", "a name is one line of text"),
+        ("x=1, name=3", "x", "name must be text"),
         ("x=1, xfail=3", "x", "xfail must be a reason"),
     ],
 )
@@ -390,3 +400,67 @@ def test_functions_of_the_autograd_module_work(file: Any) -> None:
     instance.forward(leaves).backward()
     assert leaves["x"].grad is not None
     assert leaves["x"].grad.tolist() == [6.0]
+
+
+LEAVES = """\
+    import kael
+    class Leave(BaseException): pass
+    {before}
+    @kael.spec(x=[1.0, 2.0])
+    def f(x):
+        {inside}
+        return x.sum()
+    """
+
+
+@pytest.mark.parametrize("raised", ["Leave('gone')", "GeneratorExit('gone')", "SystemExit('gone')"])
+def test_what_is_no_exception_to_python_is_an_error_of_the_spec(file: Any, raised: str) -> None:
+    at_import = file(LEAVES.format(before=f"raise {raised}", inside="pass"))
+    assert "gone" in str(at_import.errors[0])
+    assert str(at_import.errors[0]).startswith("loss.py:3: ")
+    instance = base(file(LEAVES.format(before="", inside=f"raise {raised}")))
+    with pytest.raises(SpecError, match="gone"):
+        instance.forward(instance.leaves())
+
+
+def test_an_interrupt_is_no_error_of_the_spec(file: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        file(LEAVES.format(before="raise KeyboardInterrupt", inside="pass"))
+    instance = base(file(LEAVES.format(before="", inside="raise KeyboardInterrupt")))
+    with pytest.raises(KeyboardInterrupt):
+        instance.forward(instance.leaves())
+
+
+@pytest.mark.parametrize(
+    "text", ["@kael.spec\ndef f(x): return x\n", "@kael.spec(x=1)\nclass F: pass\n"]
+)
+def test_a_wrong_use_of_the_decorator_has_a_place(file: Any, text: str) -> None:
+    (error,) = file("import kael\n\n" + text).errors
+    assert str(error).startswith("loss.py:3: @kael.spec ")
+
+
+def test_an_async_function_is_refused_and_never_called(file: Any) -> None:
+    (error,) = file("import kael\n@kael.spec(x=1)\nasync def f(x): return x\n").errors
+    assert str(error).startswith("loss.py:3:1: a spec is a plain function, and this one is async")
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [
+        ("kael.set_grad_enabled(False); kael.set_default_dtype(kael.float32)", "pass"),
+        ("", "kael.set_grad_enabled(False); kael.set_default_dtype(kael.float32)"),
+    ],
+)
+def test_modes_a_spec_sets_do_not_reach_the_next(file: Any, before: str, inside: str) -> None:
+    instance = base(file(LEAVES.format(before=before, inside=inside)))
+    instance.forward(instance.leaves())
+    assert kael.is_grad_enabled()
+    assert kael.tensor(1.5).dtype == kael.float64
+
+
+def test_a_missing_file_is_looked_for_in_the_folder_as_given(file: Any) -> None:
+    instance = base(
+        file("import kael\n@kael.spec(x=kael.Input(file='no.npy'))\ndef f(x): return x\n")
+    )
+    with pytest.raises(SpecError, match="looked for in the current folder"):
+        instance.leaves()
