@@ -26,7 +26,6 @@ YAML = (".yaml", ".yml")
 SUFFIXES = (*YAML, ".py")
 # Patterns are compiled when first used.
 SPLIT = r"(?is)(.*?\.(?:yaml|yml|py))::(.*)"
-CASE = r"(?s)(.*)\[([^\[\]]*)\]"
 PATH_LIKE = r"[\w.\-/\\~:]+"
 
 
@@ -123,6 +122,8 @@ def inline(
     try:
         expression = parse(text, place)
     except SpecError as error:
+        if text.partition(".")[0].strip() in overrides:
+            raise  # `x.grad` with -i x=1 is no path
         raise missing_path(text, error) from None
     missing = [name for name in expression.names if name not in overrides]
     if missing and not draw_missing:
@@ -184,6 +185,8 @@ def could_be_path(text: str) -> bool:
 
 def missing_path(text: str, error: SpecError | None) -> SpecError:
     """Return the error for a text that is no expression kael can evaluate, and maybe a path."""
+    if in_folder(text):
+        return no_such(text)
     if not could_be_path(text) or (error is not None and "/" not in text and "." not in text):
         return error or no_such(text)
     found = no_such(text)
@@ -198,16 +201,43 @@ def missing_path(text: str, error: SpecError | None) -> SpecError:
 def no_such(path: str) -> SpecError:
     """Return the error for a path that leads nowhere, with the nearest that exists."""
     shown = path.replace(os.sep, "/")
+    place = Place(shown, label=shown)
+    if in_folder(path):
+        folder, _, name = shown.partition("::")
+        message = f"`::` names a spec of a file, and '{folder}' is a folder"
+        return SpecError(message, place, hint=f"-k {name} selects by name" if name else None)
+    if os.path.exists(path):
+        return SpecError("it is no file and no folder", place, hint="`-` reads standard input")
     folder, name = os.path.split(path.rstrip("/" + os.sep))
-    near = None
-    try:
-        entries = os.listdir(folder or ".")
-    except OSError:
-        entries = []
-    candidates = [entry for entry in entries if not entry.startswith(".")]
-    near = suggest(name, candidates)
+    near = nearest(name, folder)
     hint = f"did you mean '{os.path.join(folder, near).replace(os.sep, '/')}'?" if near else None
-    return SpecError("there is no such file or folder", Place(shown, label=shown), hint=hint)
+    return SpecError("there is no such file or folder", place, hint=hint)
+
+
+def in_folder(text: str) -> bool:
+    """Tell whether a target asks a folder, rather than a file, for one of its specs."""
+    folder, separator, _ = text.partition("::")
+    return bool(separator) and os.path.isdir(folder)
+
+
+def nearest(name: str, folder: str) -> str | None:
+    """Return the entry of a folder that was probably meant: the same name but for the ending first.
+
+    Endings are not compared: with them, any two short names are alike.
+    """
+    try:
+        entries = sorted(os.listdir(folder or "."))
+    except OSError:
+        return None
+    stems = {
+        os.path.splitext(entry)[0]: entry
+        for entry in reversed(entries)
+        if not entry.startswith(".")
+        and (entry.lower().endswith(SUFFIXES) or os.path.isdir(os.path.join(folder, entry)))
+    }
+    stem = os.path.splitext(name)[0]
+    found = stem if stem in stems else suggest(stem, stems)
+    return None if found is None else stems[found]
 
 
 # Overrides
@@ -368,19 +398,17 @@ class Loader:
         loaded = self.read(path)
         whole = glob(pattern)
         chosen = pick([spec for spec in loaded.specs if whole(spec.name)], all_cases)
-        match = re.fullmatch(CASE, pattern)
-        if match:
-            spec_name, case_name = glob(match[1]), glob(match[2])
-            specs = [spec for spec in loaded.specs if spec_name(spec.name)]
-            chosen = [
-                Instance(spec, case) for spec in specs for case in spec.cases if case_name(case)
-            ]
-            if specs and not chosen:
+        splits = case_splits(pattern)
+        if splits:
+            chosen = next(filter(None, (pick_cases(loaded.specs, *one) for one in splits)), [])
+        for spec_part, case_part in splits if not chosen else ():
+            specs = [spec for spec in loaded.specs if glob(spec_part)(spec.name)]
+            if specs:
                 cases = list(dict.fromkeys(case for spec in specs for case in spec.cases))
-                near = did_you_mean(match[2], cases)
+                near = did_you_mean(case_part, cases)
                 hint = f"the cases are {', '.join(cases)}" if cases else "it has no cases"
-                title = specs[0].name if len(specs) == 1 else match[1]
-                message = f"'{title}' has no case '{match[2]}'{near}"
+                title = specs[0].name if len(specs) == 1 else spec_part
+                message = f"'{title}' has no case '{case_part}'{near}"
                 raise SpecError(message, Place(shown), hint=hint)
         if not chosen:
             if loaded.errors:
@@ -388,7 +416,7 @@ class Loader:
                 self.keep(loaded)
                 return []
             names = [spec.name for spec in loaded.specs]
-            wanted = match[1] if match else pattern
+            wanted = splits[0][0] if splits else pattern
             near = did_you_mean(wanted, names)
             listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
             hint = f"the specs are {listed}" if names else "the file has no spec"
@@ -402,6 +430,30 @@ def pick(specs: Iterable[Spec], all_cases: bool) -> list[Instance]:
         instance
         for spec in specs
         for instance in (spec.instances() if all_cases else [Instance(spec, None)])
+    ]
+
+
+def case_splits(pattern: str) -> list[tuple[str, str]]:
+    """Return the ways to read `spec[case]`: brackets may be part of a case's name.
+
+    >>> case_splits("gate[a[0]]")
+    [('gate[a', '0]'), ('gate', 'a[0]')]
+    """
+    if not pattern.endswith("]"):
+        return []
+    starts = [at for at, char in enumerate(pattern) if char == "["]
+    return [(pattern[:at], pattern[at + 1 : -1]) for at in reversed(starts)]
+
+
+def pick_cases(specs: Iterable[Spec], spec_part: str, case_part: str) -> list[Instance]:
+    """Return the cases whose spec and own name match."""
+    spec_name, case_name = glob(spec_part), glob(case_part)
+    return [
+        Instance(spec, case)
+        for spec in specs
+        if spec_name(spec.name)
+        for case in spec.cases
+        if case_name(case)
     ]
 
 
@@ -420,8 +472,8 @@ def spec_files(folder: str) -> Iterator[str]:
         )
         for name in sorted(files):
             path = os.path.join(root, name)
-            if name.startswith("."):
-                continue
+            if name.startswith(".") or (os.path.exists(path) and not os.path.isfile(path)):
+                continue  # reading a named pipe would wait for its writer
             if name.lower().endswith(YAML):
                 yield path
             elif name.lower().endswith(".py"):

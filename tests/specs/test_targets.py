@@ -1,6 +1,7 @@
 """From the targets of a command line to instances and errors."""
 # ruff: noqa: E501 (a table reads better with a case a line)
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,52 @@ def test_a_name_without_a_value(project: Path, target: str, message: str | None)
 def test_a_mistyped_path_suggests_the_nearest(project: Path) -> None:
     assert "did you mean 'specs/gates.yaml'?" in str(resolve(["specs/gaets.yaml"]).errors[0])
     assert "did you mean 'specs'?" in str(resolve(["spces"]).errors[0])
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("specs/gates.yml", "did you mean 'specs/gates.yaml'?"),
+        ("specs/gates.yaml/", "did you mean 'specs/gates.yaml'?"),
+        ("specs/pi.yaml", "did you mean 'specs/py.py'?"),
+        ("specs/x.yaml", None),
+    ],
+)
+def test_endings_do_not_make_names_alike(project: Path, target: str, expected: str | None) -> None:
+    assert resolve([target]).errors[0].hint == expected
+
+
+def test_an_attribute_of_a_given_name_is_no_path(project: Path) -> None:
+    (found,) = errors(resolve(["x.grad"], inputs=["x=1"]))
+    assert found.startswith("<expression>:1:")
+    assert found.endswith(": unknown attribute 'grad'")
+    assert errors(resolve(["x.grad"])) == ["x.grad: there is no such file or folder"]
+
+
+def test_a_spec_of_a_folder_is_refused_with_the_way_to_name_it(project: Path) -> None:
+    for target in ("specs::one", "specs/deep::one"):
+        (error,) = resolve([target]).errors
+        assert "names a spec of a file, and " in error.message
+        assert error.hint == "-k one selects by name"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_named_pipe_is_never_waited_for(project: Path) -> None:
+    os.mkfifo(project / "specs" / "deep" / "pipe.yaml")
+    assert titles(resolve(["specs/deep"])) == ["one"]
+    (error,) = errors(resolve(["specs/deep/pipe.yaml"]))
+    assert error == "specs/deep/pipe.yaml: it is no file and no folder"
+
+
+def test_brackets_in_the_name_of_a_case(project: Path) -> None:
+    (project / "b.yaml").write_text(
+        "inputs: {x: 1}\noutput: x\ncases: {'a[0]': {x: 2}, 'a]': {x: 3}, 'a[': {x: 4}}\n"
+    )
+    for name in ("b[a[0]]", "b[a]]", "b[a[]"):
+        assert titles(resolve([f"b.yaml::{name}"], all_cases=True)) == [name]
+    assert errors(resolve(["b.yaml::b[a[1]]"])) == [
+        "b.yaml: 'b' has no case 'a[1]'; did you mean 'a[0]'?"
+    ]
 
 
 def test_commands_that_show_draw_what_is_missing(project: Path) -> None:
