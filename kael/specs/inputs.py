@@ -6,6 +6,7 @@ follows from its dtype: only floating inputs can require a gradient.
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -289,7 +290,8 @@ def load_file(name: str, folder: str, place: Place, max_elements: int) -> Array:
             return load_csv(full, path, place)
         return load_npy(full, path, key, place, max_elements)
     except FileNotFoundError:
-        raise SpecError(f"there is no file '{path}'", place, hint=looked_in(folder)) from None
+        where = folder if place.file is None else os.path.dirname(place.file)
+        raise SpecError(f"there is no file '{path}'", place, hint=looked_in(where)) from None
     except OSError as error:
         raise SpecError(f"'{path}' cannot be read: {error.strerror or error}", place) from None
 
@@ -317,7 +319,8 @@ def load_npy(full: str, path: str, key: str | None, place: Place, max_elements: 
             raise SpecError(
                 f"'{path}' holds pickled objects, which are not loaded", place
             ) from None
-        message = f"'{path}' is not a NumPy file: {error}".partition("\n")[0]
+        said = re.sub(r" at 0x[0-9a-fA-F]+", "", str(error))  # an address differs in every run
+        message = f"'{path}' is not a NumPy file: {said}".partition("\n")[0]
         raise SpecError(message[:200], place) from None
 
 
@@ -378,10 +381,12 @@ def load_csv(full: str, path: str, place: Place) -> Array:
         try:
             rows.append([float(cell) for cell in cells])
         except ValueError:
-            wrong = next(cell.strip() for cell in cells if not is_float(cell))
-            column = line.find(wrong) + 1
+            number = next(i for i, cell in enumerate(cells) if not is_float(cell))
+            cell = cells[number]
+            indent = len(cell) - len(cell.lstrip()) if cell.strip() else 0
+            column = sum(len(before) + 1 for before in cells[:number]) + indent + 1
             raise SpecError(
-                f"{wrong[:40]!r} is not a number", Place(shown, at, column, source=text),
+                f"{cell.strip()[:40]!r} is not a number", Place(shown, at, column, source=text),
                 hint="a file of numbers has no header",
             ) from None  # fmt: skip
     array = np.array(rows, np.float64)

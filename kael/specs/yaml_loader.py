@@ -95,7 +95,7 @@ def split(source: Source) -> list[Draft]:
         source.known(entries, keys.FILE, "a file with 'specs'")
         listed = source.items(entries["specs"][1])
         if not listed:
-            found = describe(entries["specs"][1])
+            found = "an empty one" if listed is not None else describe(entries["specs"][1])
             raise source.error(f"'specs' must be a list of specs, got {found}", entries["specs"][1])
         defaults: Entries = {}
         if "defaults" in entries:
@@ -154,10 +154,15 @@ class SpecReader:
         if "name" not in self.own:
             return None, self.source.place(self.node)
         node = self.own["name"][1]
-        text = self.source.text_of(node, "name").strip()
-        if not text or not text.isprintable():
+        return self.one_line(self.source.text_of(node, "name").strip(), node), self.source.place(
+            node
+        )
+
+    def one_line(self, name: str, node: Node) -> str:
+        """Return a name that can stand in a line of a report."""
+        if not name.strip() or not name.isprintable():
             raise self.source.error("a name is one line of text", node)
-        return text, self.source.place(node)
+        return name
 
     def spec(self, name: str) -> Spec:
         """Return the spec; raises `SpecError` at the first thing wrong with it."""
@@ -222,7 +227,11 @@ class SpecReader:
             return None
         if is_text(node):
             return str(node.value)
-        return "no reason given" if self.source.flag(node, f"{key} (a reason)") else None
+        value = number_of(node)
+        if not isinstance(value, bool):
+            hint = "write it in quotes" if value is not None else None
+            raise self.source.error(f"{key} must be a reason, got {describe(node)}", node, hint)
+        return "no reason given" if value else None
 
     # Inputs
 
@@ -258,6 +267,10 @@ class SpecReader:
             )
         elif is_text(node) and number_of(node) is None:
             found = parse_value(node.value, self.text_place(node), self.folder)
+            if node.style in ("'", '"') and found.value is not None:
+                raise self.source.error(
+                    f"a value is expected, got {describe(node)}", node, "write it without quotes"
+                )
         elif is_null(node):
             raise self.source.error("the input has no value", key)
         else:
@@ -307,9 +320,10 @@ class SpecReader:
             return {}
         found: dict[str, Case] = {}
         for name, (key, case) in self.source.entries(node, "cases").items():
-            entries = self.source.entries(case, f"case '{name}'")
+            entries = self.source.entries(case, f"case '{self.one_line(name, key)}'")
             expect = None
-            if entries and all(key in keys.CASE and key not in inputs for key in entries):
+            if any(word in keys.CASE and word not in inputs for word in entries):
+                self.source.known(entries, keys.CASE, f"case '{name}'")
                 if "expect" in entries:
                     golden = self.source.entries(entries["expect"][1], "expect")
                     expect = self.expect(golden, entries["expect"][1], inputs)
@@ -437,12 +451,13 @@ class SpecReader:
         )
 
     def tolerance(self, entries: Entries, key: str, default: float) -> float:
-        """Return a tolerance, which is never negative."""
+        """Return a tolerance, which is finite and never negative."""
         if key not in entries:
             return default
         value = self.source.real(entries[key][1], key)
-        if not value >= 0:
-            raise self.source.error(f"{key} must not be negative", entries[key][1])
+        if not 0 <= value < float("inf"):
+            message = f"{key} must be a finite number that is not negative"
+            raise self.source.error(message, entries[key][1])
         return value
 
     def gradcheck(self, inputs: Mapping[str, Input]) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class Source:
         """
         from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
+        from ruamel.yaml.reader import ReaderError
 
         yaml = YAML(typ="safe", pure=True)
         try:
@@ -60,6 +61,10 @@ class Source:
                 roots = [root for root in yaml.compose_all(self.text) if root is not None]
         except MarkedYAMLError as error:
             raise self.syntax_error(error) from None
+        except ReaderError as error:
+            place = self.start.at(*self.line_and_column(error.position))
+            code = f"U+{ord(self.text[error.position]):04X}"
+            raise SpecError(f"not YAML: the character {code} is not allowed", place) from None
         except RecursionError:
             raise SpecError(f"the file nests over {MAX_DEPTH} levels", self.start) from None
         except (YAMLError, ValueError, IndexError, AttributeError) as error:

@@ -164,6 +164,8 @@ def test_csv(tmp_path: Path, text: str, expected: Any) -> None:
     [
         ("x,y\n1,2\n", "a.csv:1:1: 'x' is not a number"),
         ("1,2\n3,four\n", "a.csv:2:3: 'four' is not a number"),
+        ("1,,3\n", "a.csv:1:3: '' is not a number"),
+        ("1e5, e\n", "a.csv:1:6: 'e' is not a number"),
         ("1,2\n3\n", "a.csv:2:1: ragged rows: 1 numbers here, 2 in the rows before it"),
     ],
 )
@@ -202,3 +204,13 @@ def test_size_of_a_file_is_checked_at_its_header(tmp_path: Path) -> None:
     for name in ("a.npy", "a.npz"):
         with pytest.raises(SpecError, match="100 elements, more than the limit of 50"):
             array(str(tmp_path), 50, file=name)
+
+
+def test_a_hostile_header_runs_nothing_and_is_told_without_an_address(tmp_path: Path) -> None:
+    header = b"__import__('os').system('echo no')".ljust(99) + b"\n"
+    (tmp_path / "a.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    )
+    with pytest.raises(SpecError, match="is not a NumPy file") as raised:
+        array(str(tmp_path), file="a.npy")
+    assert " at 0x" not in str(raised.value)

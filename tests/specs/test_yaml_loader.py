@@ -270,7 +270,7 @@ ERRORS = [
     ("inputs: {x: 1, x: 2}\noutput: x\n", "f.yaml:1:16: key 'x' is given twice"),
     ("{? [1, 2] : 3}\n", "f.yaml:1:4: a key must be a word, got a list"),
     ("specs: 3\n", "f.yaml:1:8: 'specs' must be a list of specs, got the number 3"),
-    ("specs: []\n", "f.yaml:1:8: 'specs' must be a list of specs, got a list"),
+    ("specs: []\n", "f.yaml:1:8: 'specs' must be a list of specs, got an empty one"),
     ("specs: [3]\n", "f.yaml:1:9: a spec must be a mapping, got the number 3"),
     ("specs: []\nname: a\n", "f.yaml:2:1: unknown key 'name' in a file with 'specs'"),
     ("defaults: {}\n" + BASE, "f.yaml:1:1: 'defaults' goes with 'specs'"),
@@ -291,7 +291,28 @@ ERRORS = [
     ("description: true\n" + BASE, "f.yaml:1:14: description must be text, got true"),
     ("tags: a\n" + BASE, "f.yaml:1:7: tags must be a list of words, got the text 'a'"),
     ("tags: [1]\n" + BASE, "f.yaml:1:8: a tag must be text, got the number 1"),
-    ("xfail: 3\n" + BASE, "f.yaml:1:8: xfail (a reason) must be true or false, got the number 3"),
+    ("xfail: 3\n" + BASE, "f.yaml:1:8: xfail must be a reason, got the number 3"),
+    ("skip: [a]\n" + BASE, "f.yaml:1:7: skip must be a reason, got a list"),
+    ("inputs: {x: '1'}\noutput: x\n", "f.yaml:1:13: a value is expected, got the text '1'"),
+    (
+        'inputs: {x: "[1, 2]"}\noutput: x\n',
+        "f.yaml:1:13: a value is expected, got the text '[1, 2]'",
+    ),
+    (BASE + 'cases: {"a\\nb": {x: 1}}\n', "f.yaml:3:9: a name is one line of text"),
+    (BASE + "cases: {'': {x: 1}}\n", "f.yaml:3:9: a name is one line of text"),
+    (
+        BASE + "cases: {a: {inputs: {x: 1}, xfail: r}}\n",
+        "f.yaml:3:29: unknown key 'xfail' in case 'a'",
+    ),
+    (BASE + "cases: {a: {x: 1, expect: {value: 1}}}\n", "f.yaml:3:13: unknown key 'x' in case 'a'"),
+    (
+        BASE + "gradcheck: {atol: .inf}\n",
+        "f.yaml:3:19: atol must be a finite number that is not negative",
+    ),
+    (
+        BASE + "expect: {value: 1, rtol: nan}\n",
+        "f.yaml:3:26: rtol must be a finite number that is not negative",
+    ),
     # inputs
     ("inputs: [1]\noutput: 1\n", "f.yaml:1:9: inputs must be a mapping, got a list"),
     ("inputs: {1x: 1}\noutput: 1\n", "f.yaml:1:10: '1x' cannot be the name of an input"),
@@ -375,7 +396,10 @@ ERRORS = [
     ),
     (BASE + "expect: {value: a}\n", "f.yaml:3:17: a number is expected, got the text 'a'"),
     (BASE + "expect: {grad: {q: 1}}\n", "f.yaml:3:17: there is no input 'q'"),
-    (BASE + "expect: {value: 1, atol: -1}\n", "f.yaml:3:26: atol must not be negative"),
+    (
+        BASE + "expect: {value: 1, atol: -1}\n",
+        "f.yaml:3:26: atol must be a finite number that is not negative",
+    ),
     (
         BASE + "gradcheck: {epz: 1}\n",
         "f.yaml:3:13: unknown key 'epz' in gradcheck; did you mean 'eps'?",
@@ -455,7 +479,7 @@ def test_deep_nesting_is_refused(text: str) -> None:
         (b"\x89PNG\r\n\x1a\n\0\0\0", "f.yaml: the file is binary, not YAML"),
         (b"name: a\nb: \xff\n", "f.yaml:2:4: the file is not UTF-8: byte 0xff"),
         ("é: é\nb: ".encode() + b"\xe9\n", "f.yaml:2:4: the file is not UTF-8: byte 0xe9"),
-        (b"a: \x07\n", "f.yaml: the file is not YAML: "),
+        (b"a: 1\nb: \x07\n", "f.yaml:2:4: not YAML: the character U+0007 is not allowed"),
         (b" " * 4_000_001, "f.yaml: the file has 4,000,001 bytes; at most 4,000,000 are read"),
     ],
 )
@@ -476,3 +500,11 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     loaded = load(str(tmp_path / "none.yaml"), "none.yaml")
     assert str(loaded.errors[0]) == "none.yaml: the file cannot be read: No such file or directory"
     assert "the file cannot be read" in str(load(str(tmp_path), "dir.yaml").errors[0])
+
+
+def test_a_quoted_generator_is_still_one() -> None:
+    found = one("inputs: {x: 'randn(2)', y: \"zeros(3)\"}\noutput: x.sum() + y.sum()")
+    assert {name: t.shape for name, t in found.instances()[0].leaves().items()} == {
+        "x": (2,),
+        "y": (3,),
+    }
