@@ -18,7 +18,7 @@ from kael_cli.selection import matcher, tagged
 CHECKING = ("mode", "eps", "atol", "rtol", "max_evaluations")
 """The options that are fields of the checker's own."""
 
-REPEATED = (*CHECKING, "samples", "dtype")
+REPEATED = (*CHECKING, "samples", "dtype", "max_elements")
 """The options that change a verdict, which a command that reproduces it repeats."""
 
 
@@ -122,6 +122,7 @@ def request_of(options: GradcheckOptions) -> Request:
     arguments: list[str] = []
     for name, value in given.items():
         arguments += [f"--{name.replace('_', '-')}", str(value)]
+    arguments += ["--anomaly"] if options.anomaly else []
     return Request(
         seed=options.seed,
         samples=options.samples,

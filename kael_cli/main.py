@@ -101,7 +101,8 @@ def _open_closed_streams() -> None:
     """Put the null device in the place of a standard stream that was closed (`kael … >&-`)."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # open as long as we run
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - for as long as we run
+            setattr(sys, name, stream)
 
 
 def _keep_stdout_for_results() -> None:
@@ -114,7 +115,7 @@ def _keep_stdout_for_results() -> None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     except (OSError, ValueError):
         return  # streams of another kind, or a system that lacks descriptors
-    sys.stdout = open(results, "w", encoding=sys.stdout.encoding)
+    sys.stdout = open(results, "w", encoding=sys.stdout.encoding)  # noqa: SIM115 - as above
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -137,7 +137,11 @@ def reproduce(instance: Instance, request: Request) -> str:
              for word in (name, text)]  # fmt: skip
     words += [*request.arguments, "--seed", str(request.seed or 0)]
     if spec.file is not None:
-        target = [f"{spec.file}::{instance.title}"]
+        title = instance.title
+        if instance.case is None and title.endswith("]"):
+            # what ends in brackets is read as a case
+            title = title.replace("[", "?")
+        target = [f"{spec.file}::{title}"]
     elif spec.place.label == "<stdin>":
         target = ["-"]
     else:
@@ -195,9 +199,9 @@ def _verify(evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool = T
             repairs_of=repairs_of(instance, _checked(evaluated, options), leaves),
             diagnosed=diagnosed,
         )
-    except SpecError:
+    except (SpecError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise evaluated.failure(error) from error
 
 

@@ -375,3 +375,59 @@ def test_the_wrong_property_is_told_in_its_own_words(kael, tmp_path, monkeypatch
     assert first.startswith("square.py:12:1: square: ")
     assert first.endswith(" [upstream-squared]")
     assert "linear x: 2 of 2 entries wrong" in second
+
+
+def test_the_command_repeats_what_the_verdict_depends_on(kael, project):
+    project(
+        nan="inputs: {x: [0, 1]}\noutput: where(x > 0, log(x), x*2).sum()\n",
+        odd="name: odd[1]\ninputs: {x: 2}\noutput: x**2\nderivatives: {x: x}\n",
+    )
+    for arguments, kept in (
+        (("specs/nan.yaml", "--anomaly"), "--anomaly"),
+        (("specs/odd.yaml", "--max-elements", "50"), "--max-elements 50"),
+    ):
+        first = kael("gradcheck", *arguments)
+        assert first.code == 1
+        command = first.out.partition("reproduce: ")[2].partition("\n")[0]
+        assert kept in command
+        again = kael(*shlex.split(command)[1:])
+        assert (again.code, again.out.splitlines()[0]) == (1, first.out.splitlines()[0])
+
+
+FUNCTION = """\
+import kael
+class Square(kael.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        raise {raised}
+@kael.spec(x=[1.0, 2.0])
+def square(x):
+    return Square.apply(x).sum()
+"""
+
+
+@pytest.mark.parametrize("raised", ["ValueError('gone')", "SystemExit('gone')"])
+@pytest.mark.parametrize("command", ["gradcheck", "backward", "trace", "anomaly", "explain"])
+def test_what_a_backward_in_python_raises_is_an_error_of_the_spec(kael, tmp_path, command, raised):
+    path = tmp_path / "square.py"
+    path.write_text(FUNCTION.format(raised=raised), encoding="utf-8")
+    ran = kael(command, str(path))
+    assert ran.code == 2
+    assert "the backward of square raised " in ran.out + ran.err
+    assert "gone" in ran.out + ran.err
+    assert "a bug in kael" not in ran.err
+
+
+@pytest.mark.parametrize("command", ["gradcheck", "backward"])
+def test_complex_results_of_code_outside_are_errors(kael, tmp_path, command):
+    path = tmp_path / "outside.py"
+    path.write_text(
+        "import kael\n@kael.spec(x=[1.0], grad=lambda x: x)\ndef f(x): return (x * 1j).sum()\n",
+        encoding="utf-8",
+    )
+    ran = kael(command, str(path))
+    assert ran.code == 2
+    assert "real numbers, got complex128" in ran.out + ran.err
