@@ -135,7 +135,12 @@ class _Diagnoses:
     def _formula(self, bad: Sequence[Check]) -> None:
         failed = [c for c in bad if c.status == "failed" and c.kind in _OF_THE_FORMULA]
         if failed and isinstance(self.subject, TensorSubject):
-            wrong, all_seen = nodewise.wrong_nodes(self.subject, self.options, self.where)
+            hints = {
+                int(np.prod(finding.shape)): np.unique(finding.entries[finding.wrong])
+                for finding in self.report.findings
+                if finding.kind == "numeric" and len(finding.entries)
+            }
+            wrong, all_seen = nodewise.wrong_nodes(self.subject, self.options, self.where, hints)
             for one in wrong:
                 self._node(one)
             if self.found:
@@ -263,7 +268,7 @@ def _holds(one: Repair, view: Any, evidence: Evidence) -> bool:
 
 
 def _slack(flat: Floats, view: Any) -> Array:
-    return np.asarray(3e-6 * np.maximum(np.abs(flat), np.abs(view.right)) + view.doubt)
+    return np.asarray(view.relative * np.maximum(np.abs(flat), np.abs(view.right)) + view.doubt)
 
 
 def _wrong(evidence: Evidence) -> bool:

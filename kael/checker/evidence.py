@@ -25,12 +25,19 @@ MOST_ENTRIES = 512
 
 MOST_ELSEWHERE = 24
 
-MOST_NUMBERS = 1 << 20
+FEWEST = 8
+
+MOST_NUMBERS = 1 << 23
+"""Numbers that are computed at one point, inputs and outputs over all evaluations."""
+
+WIDE = 4096
+"""Outputs beyond which only those that move are kept."""
 
 ENOUGH = 3
 """Numbers that a rule must predict before it is believed."""
 
-_RELATIVE = 3e-6
+# Two exact numbers may differ by rounding; what differences are off by is known by themselves.
+_RELATIVE, _RELATIVE_FLOAT32 = 2e-8, 3e-4
 
 
 @dataclass
@@ -44,6 +51,19 @@ class Point:
     errors: Floats
     bent: Array
     """Entries at which the slopes of the two sides differ: at a kink."""
+    outputs: Array | None = None
+    """The outputs that the columns are of; None: all. Those that do not move are left out."""
+
+    def under(self, upstream: Floats) -> Floats:
+        """The right gradient of the entries under an upstream gradient."""
+        kept = upstream if self.outputs is None else upstream[self.outputs]
+        return np.asarray(self.slopes @ kept)
+
+    def doubt(self, upstream: Floats) -> Floats:
+        """How far that may be off."""
+        kept = upstream if self.outputs is None else upstream[self.outputs]
+        rounding = 1e-13 * float(np.abs(self.slopes).max(initial=0))
+        return np.asarray(30 * self.errors @ np.abs(kept) + rounding)
 
 
 @dataclass
@@ -61,6 +81,7 @@ class View:
     right: Floats
     doubt: Floats
     x: Floats
+    relative: float = _RELATIVE
 
     @property
     def entries(self) -> Array:
@@ -70,11 +91,11 @@ class View:
     def slack(self, predicted: Floats) -> Floats:
         """How far two equal numbers may be apart."""
         size = np.fmax(np.abs(self.claimed), np.abs(predicted))
-        return np.asarray(_RELATIVE * size + self.doubt)
+        return np.asarray(self.relative * size + self.doubt)
 
     def under(self, upstream: Floats) -> Floats:
         """The right gradient under another upstream gradient."""
-        return np.asarray(self.point.slopes @ upstream)
+        return self.point.under(upstream)
 
     @cached_property
     def wrong(self) -> Array:
@@ -306,7 +327,7 @@ class Evidence:
                     self.problem, view.point.label, view.point.arrays, other, view.entries
                 )
         point = self._others[key]
-        return None if point is None else np.asarray(point.slopes @ view.upstream)
+        return None if point is None else point.under(view.upstream)
 
     def terms(self) -> Iterator[tuple[str, Callable[[View], Floats]]]:
         """The terms of the right gradient, each with the use it comes from, where known."""
@@ -358,6 +379,8 @@ class Evidence:
             off_zero = 0.05 + 0.1 * rng.random(array.shape)
             near.append(np.asarray(np.where(array == 0, off_zero, moved)))
         yield "near", near
+        if self._affordable < 4 * FEWEST:
+            return
         own = near[self.index]
         for label, other in (
             ("mirrored", -own),
@@ -391,22 +414,29 @@ class Evidence:
             flat = whole.reshape(-1)
             fits = whole.shape == self.shape
             claimed = flat[entries] if fits else np.full(len(entries), np.nan)
-            weight = np.abs(upstream)
-            doubt = 30 * point.errors @ weight + 1e-13 * float(np.abs(point.slopes).max(initial=0))
             x = arrays[self.index].reshape(-1)[entries]
-            right = point.slopes @ upstream
-            views.append(View(point, upstream, whole, claimed, right, doubt, x))
+            right, doubt = point.under(upstream), point.doubt(upstream)
+            relative = _RELATIVE_FLOAT32 if self.problem.float32 else _RELATIVE
+            views.append(View(point, upstream, whole, claimed, right, doubt, x, relative))
         return views
 
     def _entries(self, label: str) -> Array:
-        outputs = max(1, int(np.prod(self.problem.output_shape)))
-        most = min(MOST_ENTRIES if label == "given" else MOST_ELSEWHERE, MOST_NUMBERS // outputs)
+        most = MOST_ENTRIES if label == "given" else MOST_ELSEWHERE
+        most = max(FEWEST, min(most, self._affordable // 4))
         if self.size <= most:
             return np.arange(self.size)
         most = min(most, MOST_ELSEWHERE)
         spread = np.linspace(0, self.size - 1, max(1, most // 2)).astype(np.int64)
-        chosen = spread if self.failing is None else np.concatenate([spread, self.failing[:most]])
-        return np.unique(chosen)[:most]
+        chosen = spread
+        if self.failing is not None:
+            chosen = np.concatenate([spread, self.failing[: most - len(spread)]])
+        return np.unique(chosen)
+
+    @property
+    def _affordable(self) -> int:
+        """Evaluations at one point, of which large ones get few."""
+        outputs = int(np.prod(self.problem.output_shape))
+        return MOST_NUMBERS // max(1, outputs + self.size)
 
 
 def measured(
@@ -416,8 +446,11 @@ def measured(
     value = problem.output(arrays)
     if not np.isfinite(value).all():
         return None
-    count = (len(entries), value.size)
+    kept = _reached(problem, arrays, index, entries, value) if value.size > WIDE else None
+    count = (len(entries), value.size if kept is None else len(kept))
     slopes, errors, bent = np.empty(count), np.empty(count), np.zeros(len(entries), dtype=bool)
+    if kept is not None:
+        value = value[kept]
     moved = list(arrays)
     moved[index] = work = arrays[index].copy()
     flat = work.reshape(-1)
@@ -429,9 +462,9 @@ def measured(
         sides = []
         for step in (h, h / 4):
             flat[entry] = up = x + step
-            above = problem.output(moved)
+            above = _some(problem.output(moved), kept)
             flat[entry] = down = x - step
-            below = problem.output(moved)
+            below = _some(problem.output(moved), kept)
             rates.append((above - below) / (up - down))
             sides.append(((above - value) / (up - x), (value - below) / (x - down)))
         flat[entry] = x
@@ -443,4 +476,21 @@ def measured(
         bent[row] = bool(((gaps[1] > 0.5 * gaps[0]) & (gaps[1] > 1e-3 * size)).any())
     if not np.isfinite(slopes).all():
         return None
-    return Point(label, arrays, entries, slopes, errors, bent)
+    return Point(label, arrays, entries, slopes, errors, bent, kept)
+
+
+def _some(outputs: Floats, kept: Array | None) -> Floats:
+    return outputs if kept is None else outputs[kept]
+
+
+def _reached(
+    problem: Problem, arrays: list[Array], index: int, entries: Array, value: Floats
+) -> Array | None:
+    """The outputs that move with some entries, where those are few; None: all are kept."""
+    moved = list(arrays)
+    moved[index] = work = arrays[index].copy()
+    flat = work.reshape(-1)
+    x = flat[entries].copy()
+    flat[entries] = x + 1e-3 * np.maximum(1.0, np.abs(x))
+    changed = np.flatnonzero(problem.output(moved) != value)
+    return np.asarray(changed) if len(changed) <= WIDE else None

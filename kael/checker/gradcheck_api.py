@@ -55,7 +55,7 @@ def gradcheck(
         report.status,
         "\n".join(report_lines(report)),
         tuple(report.findings),
-        tuple(report.notes),
+        (*report.notes, *(f"{told.message} [{told.code}]" for told in report.diagnosis)),
     )
 
 

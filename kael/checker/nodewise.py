@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kael.checker.evidence import Evidence
-from kael.checker.model import Floats, GradcheckOptions, Report
+from kael.checker.model import Array, Floats, GradcheckOptions, Report
 from kael.checker.problems import NodeProblem, Step, Where, is_function, leaf_of, names_of, steps_of
 from kael.checker.subject import TensorSubject
 from kael.engine.grad_mode import enable_grad
@@ -52,11 +52,15 @@ class Cut:
 
 
 def wrong_nodes(
-    subject: TensorSubject, options: GradcheckOptions, where: Where | None
+    subject: TensorSubject,
+    options: GradcheckOptions,
+    where: Where | None,
+    failing: Mapping[int, Array] | None = None,
 ) -> tuple[list[WrongNode], bool]:
     """The nodes that are wrong by themselves, and whether every node was looked at.
 
-    Hand-written ones are looked at first.
+    Hand-written ones are looked at first, and in large operands the entries that are `failing` in
+    an input of the same size.
     """
     # A function of several outputs is told once for each; it has one node.
     once: dict[int, Step] = {}
@@ -83,7 +87,7 @@ def wrong_nodes(
         if evaluations > MOST_EVALUATIONS:
             return found, False
         problem = NodeProblem(step, known)
-        seen = _seen_at_once(problem)
+        seen = _seen_at_once(problem, failing or {})
         if seen:
             found.append(WrongNode(problem, Report("failed"), seen))
             continue
@@ -98,15 +102,18 @@ def wrong_nodes(
     return found, True
 
 
-def _seen_at_once(problem: NodeProblem) -> dict[str, Evidence]:
+def _seen_at_once(problem: NodeProblem, failing: Mapping[int, Array]) -> dict[str, Evidence]:
     """The inputs of a large node of which some entries, picked evenly, show that they are wrong.
 
     A whole check would look at hundreds of wrong entries one by one.
     """
     if sum(array.size for array in problem.arrays) <= LARGE:
         return {}
-    looked = [Evidence(problem, index) for index in range(len(problem.names))]
-    return {one.name: one for one in looked if any(view.wrong.sum() > 2 for view in one.given)}
+    looked = [
+        Evidence(problem, index, failing.get(array.size), array.size)
+        for index, array in enumerate(problem.arrays)
+    ]
+    return {one.name: one for one in looked if any(view.wrong.any() for view in one.given)}
 
 
 def check_node(step: Step, options: GradcheckOptions, known: Mapping[int, str]) -> Report | None:

@@ -64,6 +64,8 @@ class Problem:
     upstream: Floats | None = None
     """The one upstream gradient under which the gradient is claimed; None: under any."""
     output_shape: tuple[int, ...] = ()
+    float32: bool = False
+    """Whether the claimed gradient has the digits of float32 alone."""
 
     def output(self, arrays: Sequence[Array]) -> Floats:
         """The output somewhere, flat; NaN where it has none."""
@@ -97,6 +99,7 @@ class WholeProblem(Problem):
         self.names = list(subject.names)
         self.arrays = [np.array(a, dtype=np.float64) for a in subject.originals]
         self.output_shape = subject.output_shape
+        self.float32 = subject.float32
 
     def output(self, arrays: Sequence[Array]) -> Floats:
         with no_grad(), observing(None):
@@ -188,7 +191,7 @@ class ClaimProblem(Problem):
         self.whole, self.claim_of, self.upstream = whole, claim_of, upstream
         self.repairs_of = repairs_of
         self.names, self.arrays = whole.names, whole.arrays
-        self.output_shape = whole.output_shape
+        self.output_shape, self.float32 = whole.output_shape, whole.float32
 
     def output(self, arrays: Sequence[Array]) -> Floats:
         return self.whole.output(arrays)
@@ -292,6 +295,7 @@ class NodeProblem(Problem):
         self.names = [operands[i] for i in self.chosen]
         self.arrays = [np.array(step.inputs[i]._array, dtype=np.float64) for i in self.chosen]
         self.output_shape = step.output.shape
+        self.float32 = any(step.inputs[i].dtype == np.float32 for i in self.chosen)
         self.what = f"the gradient that {step.name}Backward returns for {{name}}"
         if step.node is not None:
             self.what = f"the gradient that {step.node.owner.name} returns for {{name}}"

@@ -30,5 +30,9 @@ def found(evidence: Evidence) -> Diagnosis | None:
     if not evidence.special() or not evidence.tied()[evidence.wrong_at_given].all():
         return None
     values = evidence.given[0].x[evidence.wrong_at_given]
+    bent = evidence.given[0].point.bent[evidence.wrong_at_given]
+    if (values == 0).all() and not bent.any():
+        # Zeros are tied with one another; where nothing bends, it is the zero that matters.
+        return None
     tied = f" (the value {values[0]:.6g})" if len(np.unique(values)) == 1 else ""
     return evidence.tell("only-tied", f"is wrong only where values are tied{tied}{evidence.among}")

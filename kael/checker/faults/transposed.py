@@ -62,7 +62,8 @@ def _swapped_dims(view: View, evidence: Evidence) -> Floats | None:
 
 def _turned_jacobian(view: View, evidence: Evidence) -> Floats | None:
     shape, out = evidence.shape, evidence.problem.output_shape
-    if not shape or not out or shape[-1] != out[-1] or len(view.entries) != evidence.size:
+    whole = len(view.entries) == evidence.size and view.point.outputs is None
+    if not shape or not out or shape[-1] != out[-1] or not whole:
         return None
     m = shape[-1]
     jacobian = view.point.slopes.reshape(-1, m, view.point.slopes.shape[1] // m, m)
