@@ -73,6 +73,23 @@ def _norm_kink(x: Array, p: float, dim: Dims, keepdim: bool) -> tuple[Array]:
     return (kernels.norm(x, p, dim, keepdim),)
 
 
+def _std(x: Array, dim: Dims, correction: float, keepdim: bool) -> Array:
+    """Return sqrt(var), measured in the largest deviation where a square over- or underflows."""
+    variance = kernels.var(x, dim, correction, keepdim)
+    out = np.asarray(np.sqrt(variance))
+    if x.dtype.kind != "f":
+        return out
+    limits = np.finfo(x.dtype)
+    doubtful = (variance < limits.tiny / limits.eps) | np.isinf(variance)
+    if not x.size or not doubtful.any():
+        return out
+    centred = x - np.mean(x, axis=dim, keepdims=True)
+    size = np.max(np.abs(centred), axis=dim, keepdims=True)
+    size = np.where(np.isfinite(size) & (size > 0), size, 1).astype(x.dtype, copy=False)
+    measured = size * np.sqrt(kernels.var(centred / size, dim, correction, True))
+    return np.where(doubtful, measured.reshape(out.shape), out)
+
+
 def _std_backward(
     g: Array, x: Array, out: Array, dim: Dims, correction: float, keepdim: bool
 ) -> Array:
@@ -198,17 +215,14 @@ var = Operation(
     doc="Return the variance over dims: sum((x - mean)**2) / (count - correction).",
 )  # fmt: skip
 std = Operation(
-    "std(x, dim=None, correction=1, keepdim=False)",
-    lambda x, dim, correction, keepdim: np.sqrt(kernels.var(x, dim, correction, keepdim)),
+    "std(x, dim=None, correction=1, keepdim=False)", _std,
     vjp={"x": _std_backward},
     text={
         "x": f"where(std(x, dim, correction, True) == 0, 0, {G} * (x - mean(x, dim, True)) "
         f"/ (({COUNT} - correction) * std(x, dim, correction, True)))"
     },
     prepare=several_dims("std", floating=True), batch=shift_dim(), analytic=True,
-    kink=lambda x, dim, correction, keepdim: (
-        np.sqrt(kernels.var(x, dim, correction, keepdim)),
-    ),
+    kink=lambda x, dim, correction, keepdim: (_std(x, dim, correction, keepdim),),
     at_kink="0 where the deviation is 0",
     samples=lambda rng: [
         Sample((normal(rng, (2, 4)),), {"dim": 1}),

@@ -246,3 +246,13 @@ class TestArguments:
         out = (x.T[::2] * 1.0).max(dim=0)
         assert out.tolist() == values.T[::2].max(0).tolist()
         assert gradient(out, x) == [[0, 0, 1, 0]] * 3
+
+
+@pytest.mark.parametrize("scale", [1e200, 1.0, 1e-200])
+def test_std_neither_overflows_nor_underflows(scale):
+    x = kael.tensor([[scale, 3 * scale], [5.0, 5.0]], requires_grad=True)
+    out = x.std(dim=1)
+    assert out.tolist() == pytest.approx([math.sqrt(2) * scale, 0], rel=1e-12, abs=0)
+    out.backward([1.0, 1.0])
+    half = math.sqrt(0.5)
+    assert x.grad.tolist() == [pytest.approx([-half, half]), [0, 0]]
