@@ -136,6 +136,10 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return (self[i] for i in range(self.shape[0]))
 
 
+def _itself(self: Tensor) -> Tensor:
+    return self
+
+
 def _transposed(self: Tensor) -> Any:
     """A matrix with its dims exchanged; a vector or number as it is."""
     if self.ndim > 2:
@@ -156,6 +160,7 @@ _OWN: dict[str, Any] = {
     "T": property(_transposed),
     "mT": property(_matrix_transposed),
     "__getattr__": _method,
+    "__pos__": _itself,
     "__getitem__": _getitem,
     "__iter__": _iterate,
     "backward": _backward,

@@ -91,7 +91,7 @@ def methods_stub() -> str:
         "        self, gradient: Any = ..., retain_graph: bool = ..., create_graph: bool = ...",
         "    ) -> None: ...",
         "    def retain_grad(self) -> None: ...",
-        *(f"    def {dunder}(self) -> Tensor: ..." for dunder in SIGNS),
+        *(f"    def {dunder}(self) -> Tensor: ..." for dunder in ("__pos__", *SIGNS)),
     ]
     dunders = [f"__{stem}__" for stem in (*OPERATORS, *COMPARISONS)]
     dunders += [f"__r{stem}__" for stem in OPERATORS]

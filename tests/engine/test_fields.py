@@ -360,3 +360,8 @@ def test_TensorsCanBeReferencedWeakly():
     ref = weakref.ref(x)
     del x
     assert ref() is None
+
+
+def test_UnaryPlusIsTheTensorItself():
+    x = kael.tensor([1.0], requires_grad=True)
+    assert +x is x
