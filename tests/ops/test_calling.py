@@ -48,3 +48,39 @@ def test_numbers_follow_the_default_dtype_as_it_changes():
     finally:
         kael.set_default_dtype("float64")
     assert (whole * 0.375).dtype == kael.float64
+
+
+def test_keywords_bind_by_name_in_any_order_and_again():
+    for _ in range(2):  # what the first call learns serves the second
+        assert kael.sum(X, keepdim=True, dim=1).tolist() == [[3], [7]]
+        assert kael.sum(X, dim=1, keepdim=True).tolist() == [[3], [7]]
+        assert kael.sum(dim=0, x=X).tolist() == [4, 6]
+        assert kael.sum(X, dim=0).tolist() == [4, 6]
+        assert kael.sum(X, 0, True).tolist() == [[4, 6]]
+        assert kael.sum(X).tolist() == 10
+        assert X.reshape(4).tolist() == X.reshape((2, 2)).reshape(-1).tolist() == [1, 2, 3, 4]
+        assert X.reshape(1, 4).shape == X.reshape([1, 4]).shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: kael.sum(X, 0, True, 1), r"sum takes at most 3 arguments \(sum\(x.*\), got 4"),
+        (lambda: kael.sum(X, 0, dim=0), "sum got two values for 'dim'"),
+        (lambda: kael.softmax(X), r"softmax needs 'dim': softmax\(x, dim\)"),
+        (lambda: kael.sum(X, axis=0), "sum has no argument 'axis'"),
+    ],
+)
+def test_a_call_that_does_not_fit_says_how(call, message):
+    for _ in range(2):  # a refused form is not remembered
+        with pytest.raises(kael.KaelTypeError, match=message):
+            call()
+
+
+def test_operands_of_every_kind_bind_on_both_sides():
+    double = kael.tensor([2.0], dtype="float64")
+    for result in (double + 1, 1 + double, double + [1.0], np.float64(1) + double, double + 1.0):
+        assert result.tolist() == [3]
+    single = kael.tensor([2.0], dtype="float32")
+    assert (single * 0.5).dtype == (0.5 * single).dtype == kael.float32
+    assert kael.pow(2.0, exponent=single).tolist() == [4]
