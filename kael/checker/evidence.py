@@ -165,7 +165,8 @@ class Evidence:
     def among(self) -> str:
         """`in 3 of 6 entries`, the end of a sentence about this input."""
         wrong = int(self.wrong_at_given.sum())
-        total = self.compared or self.size
+        # Where each output was compared by itself, an entry counts once all the same.
+        total = min(self.compared or self.size, self.size)
         if self.failing is not None and len(self.failing) < total > 64 and self._wrong_throughout:
             return f" in all of the {len(self.failing)} entries looked at one by one"
         if self.failing is None and 0 < len(self.wrong_at_given) < self.size:
@@ -173,7 +174,7 @@ class Evidence:
             some = "all" if wrong == looked else f"{wrong}"
             return f" in {some} of the {looked} entries looked at one by one"
         if self.failing is not None:
-            wrong = max(wrong, len(self.failing)) if total <= self.size else len(self.failing)
+            wrong = max(wrong, len(self.failing))
         if wrong >= total:
             return "" if total == 1 else f" in all {total} entries"
         return f" in {wrong} of {total} entries"

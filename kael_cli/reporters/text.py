@@ -131,4 +131,6 @@ def _covered(result: Result) -> str:
     noticed = result.slips.tried - len(result.slips.unnoticed)
     if not result.slips.held:
         return text + "  mutants: none tried, the spec does not hold as it is\n"
+    if not result.slips.tried:
+        return text + "  mutants: none, no expression is there to change\n"
     return text + f"  mutants: {noticed} of {result.slips.tried} noticed\n"
