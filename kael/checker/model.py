@@ -1,7 +1,7 @@
 """What a check is asked and what it answers: options, checks, findings, the report.
 
 Plain data only. How a number is found is in `numeric`, `kinks` and `directions`; what a failure
-means is in `diagnose`; how it looks on a terminal is none of this package's business.
+means is in `diagnosis` and `faults`; how it looks on a terminal is none of this package's business.
 """
 
 from __future__ import annotations
