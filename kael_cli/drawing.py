@@ -4,45 +4,61 @@ from collections.abc import Callable
 from typing import Any
 
 from kael.errors import KaelError
-from kael.inspect.dot import DotOptions, mermaid_text, size_note
+from kael.inspect.dot import Arrivals, DotOptions, computed, mermaid_text, size_note
 from kael.inspect.graph import Graph, graph_of
 from kael.specs.model import Instance
 from kael.specs.place import SpecError
-from kael.specs.runner import Evaluated, require_graph
+from kael.specs.runner import Evaluated, recorded, require_graph
 from kael_cli.options import GraphOptions
 from kael_cli.output import Output
 from kael_cli.showing import only_one, show
 
+Render = Callable[[Graph, DotOptions], str | bytes]
 
-def draw(
-    options: GraphOptions, render: Callable[[Graph], str | bytes], *, most: int | None = None
-) -> int:
+
+def draw(options: GraphOptions, render: Render, *, most: int | None = None) -> int:
     """Write the graph of the one target as `render` has it, or as JSON or Mermaid.
 
     `most` is the size above which the rendering folds a graph by itself.
     """
 
     def text(instance: Instance, output: Output) -> None:
-        graph = graph_for(instance, options)
+        graph, shown = drawn(instance, options)
         note = size_note(graph, options.max_nodes or most)
         if note:
             output.note(note)
-        if options.mermaid:
-            output.write(mermaid_text(graph, DotOptions(max_nodes=options.max_nodes)))
-        else:
-            output.write(render(graph))
+        output.write((mermaid_text if options.mermaid else render)(graph, shown))
 
     def row(instance: Instance) -> dict[str, Any]:
-        graph = graph_for(instance, options)
-        return DotOptions(max_nodes=options.max_nodes).fold(graph).as_json()
+        graph, shown = drawn(instance, options)
+        return shown.fold(graph).as_json()
 
     return show(options, text, row, admit=only_one)
 
 
-def graph_for(instance: Instance, options: GraphOptions) -> Graph:
-    """Return the graph of an instance, its leaves and `let` values under their names."""
+def drawn(instance: Instance, options: GraphOptions) -> tuple[Graph, DotOptions]:
+    """Return the graph of an instance, leaves and `let` values named, and what it is to show.
+
+    Only what is asked for is computed: a plain graph needs no backward.
+    """
     require_graph(instance)
-    evaluated = Evaluated(instance, options.seed or 0)
+    values, grads, norms = (getattr(options, name, False) for name in ("values", "grads", "norms"))
+    evaluated = (recorded if values else Evaluated)(instance, options.seed or 0)
+    graph = graph_for(evaluated)
+    arrivals = Arrivals()
+    if grads or norms:
+        evaluated.backward(arrivals, ones=True)
+    recorder = evaluated.recorder
+    return graph, DotOptions(
+        values=None if recorder is None else computed(graph, recorder),
+        gradients=arrivals.each if grads else None,
+        norms=arrivals.joined if norms else None,
+        max_nodes=options.max_nodes,
+    )
+
+
+def graph_for(evaluated: Evaluated) -> Graph:
+    """Return the graph that was recorded, its leaves and `let` values under their names."""
     try:
         return graph_of(evaluated.output, evaluated.names)
     except KaelError as error:

@@ -110,6 +110,14 @@ class GraphOptions(ShowOptions):
     ] = None
 
 
+class DotOptions(GraphOptions):
+    """`kael dot`."""
+
+    values: Annotated[bool, Flag("--values", help="Write what each node computed.")] = False
+    grads: Annotated[bool, Flag("--grads", help="Write the gradient that arrived.")] = False
+    norms: Annotated[bool, Flag("--norms", help="Write its norm on the edges.")] = False
+
+
 class GradcheckOptions(TargetOptions):
     """`kael gradcheck`, and but for its targets `kael check`."""
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from kael import shapes
-from kael.engine.node import Node
+from kael.engine.node import AccumulateGrad, Gradients, Node
 from kael.errors import KaelError, KaelValueError
 from kael.inspect.folding import fold
 from kael.inspect.graph import Graph, GraphNode, graph_of
 from kael.inspect.numbers import array_text
+from kael.inspect.recorder import Recorder
 from kael.kernels import trace_norm as norm
 from kael.tensors import Tensor
 
@@ -117,6 +118,42 @@ class DotOptions:
 _PLAIN = DotOptions()
 
 
+class Arrivals:
+    """A watch of a backward that keeps the gradient that arrived at each node.
+
+    `each` has it as an array, for nodes of one output; `joined` has all outputs of a node in one
+    flat array, whose norm is that of the trace.
+    """
+
+    def __init__(self) -> None:
+        self.each: dict[Node, Array] = {}
+        self.joined: dict[Node, Array] = {}
+
+    def before(self, node: Node, upstream: Array) -> None:
+        """Keep what arrived at a node."""
+        if node.owner is not node:
+            return
+        parts = node.arrived(upstream)
+        if len(parts) == 1:
+            self.each[node] = np.array(parts[0])
+        self.joined[node] = np.concatenate([part.ravel() for part in parts])
+
+    def after(self, node: Node, upstream: Array, gradients: Gradients) -> None:
+        """Do nothing: the next node shows what was passed on."""
+
+
+def computed(graph: Graph, recorder: Recorder) -> dict[Node, Array]:
+    """Return what each node of one output computed in the forward pass, and the leaves' values."""
+    values: dict[Node, Array] = {}
+    for node in graph.of:
+        step = recorder.of.get(node)
+        if isinstance(node, AccumulateGrad):
+            values[node] = node.leaf.numpy()
+        elif step is not None and len(getattr(node, "outputs", "1")) == 1:
+            values[node] = step.output.numpy()
+    return values
+
+
 def graph_dot(
     tensor: Tensor, names: Mapping[str, Any] | None = None, options: DotOptions = _PLAIN
 ) -> str:
@@ -144,7 +181,7 @@ def dot_text(graph: Graph, options: DotOptions = _PLAIN) -> str:
         lines += [
             f"  subgraph cluster_{number} {{",
             f"    label={quoted(title)};",
-            '    style="rounded,dashed";',
+            '    style="rounded,dashed"; fontname="Helvetica";',
             *(f"    {node.id};" for node in members),
             "  }",
         ]

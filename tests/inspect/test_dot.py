@@ -124,7 +124,7 @@ def test_what_one_let_value_needs_is_a_cluster():
     assert (
         "  subgraph cluster_0 {\n"
         '    label="u";\n'
-        '    style="rounded,dashed";\n'
+        '    style="rounded,dashed"; fontname="Helvetica";\n'
         "    n2;\n    n3;\n    n4;\n"
         "  }\n"
     ) in text
