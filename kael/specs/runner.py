@@ -149,7 +149,11 @@ def recorded(instance: Instance, seed: int = 0) -> Evaluated:
     from kael.inspect.recorder import Recorder
 
     require_graph(instance)
-    return Evaluated(instance, seed, Recorder(current_span))
+    if isinstance(instance.spec.output, Expression):
+        return Evaluated(instance, seed, Recorder(current_span))
+    from kael.specs.user_code import Lines
+
+    return Evaluated(instance, seed, Recorder(Lines(instance.spec.file)))
 
 
 class AnomalyError(SpecError):

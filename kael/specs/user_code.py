@@ -1,5 +1,6 @@
 """Running a user's Python: its prints go to stderr, its errors show only its own frames."""
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kael import dtypes
 from kael.engine.grad_mode import state
+from kael.engine.sources import SourceLine, SourceText, user_line
 from kael.specs.place import Place, SpecError
 
 if TYPE_CHECKING:
@@ -47,6 +49,70 @@ class apart:
         sys.stdout = self._stdout
         state.here.grad_enabled = self._mode
         dtypes.set_default_dtype(self._dtype)
+
+
+class Line:
+    """A call in a user's Python, whose place names the file as the user does."""
+
+    __slots__ = ("_file", "_found")
+
+    def __init__(self, found: SourceLine, file: Place) -> None:
+        self._found = found
+        self._file = file
+
+    @property
+    def text(self) -> str:
+        """The call as written."""
+        return self._found.text
+
+    @property
+    def start(self) -> int:
+        """The offset of the call in its line."""
+        return self._found.start
+
+    @property
+    def end(self) -> int:
+        """The offset behind the call."""
+        return self._found.end
+
+    @property
+    def source(self) -> SourceText:
+        """The whole line."""
+        return self._found.source
+
+    @property
+    def place(self) -> Place:
+        """The file as given, line and column."""
+        return self._file.at(self._found.line, self._found.column)
+
+
+class Lines:
+    """Looks up the call in a user's Python that runs now, for a recorder.
+
+    `file` is the spec's file as it was given; another file is named from the current folder.
+    """
+
+    def __init__(self, file: str | None) -> None:
+        self._given = file
+        self._files: dict[str, Place] = {}
+
+    def __call__(self) -> Line | None:
+        """Return the innermost call outside kael."""
+        found = user_line()
+        if found is None:
+            return None
+        file = self._files.get(found.file)
+        if file is None:
+            file = self._files[found.file] = self._named(found.file)
+        return Line(found, file)
+
+    def _named(self, path: str) -> Place:
+        import linecache
+
+        shown = path.removeprefix(os.path.join(os.getcwd(), ""))
+        if self._given is not None and os.path.abspath(self._given) == path:
+            shown = self._given
+        return Place(shown.replace(os.sep, "/"), source="".join(linecache.getlines(path)))
 
 
 def failure(error: BaseException, place: Place, what: str) -> SpecError:

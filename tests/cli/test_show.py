@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import types
@@ -273,6 +274,108 @@ def test_a_drawing_shows_one_spec(kael, file, command):
     assert kael(command, *GATE, "--mermaid").out.startswith("flowchart")
 
 
+def test_dot_writes_values_gradients_and_norms_where_asked(kael):
+    out = kael("dot", *GATE, "--values", "--grads", "--norms").out
+    for line in (
+        r'  n0 [label="SumBackward\nvalue 0.905148\ngradient 1"];',
+        r'  n3 [label="MulBackward\nvalue [0.5, -2]\ngradient [0.180707, 1]"];',
+        r'  n4 [label="AccumulateGrad (w)\nvalue [0.5, -1]\ngradient [0.180707, 2]", '
+        'shape=ellipse, fillcolor="#d5e8d4"];',
+        '  n2 -> n3 [label="[2] norm=1.0162"];',
+        '  n3 -> n5 [label="[2] norm=0.27106"];',
+    ):
+        assert line in out.splitlines()
+    plain = kael("dot", *GATE).out
+    assert [line.partition(" [")[0] for line in out.splitlines()] == [
+        line.partition(" [")[0] for line in plain.splitlines()
+    ]
+    only = kael("dot", *GATE, "--grads").out
+    assert "gradient" in only
+    assert "value" not in only
+    assert "norm" not in only
+    assert "value 0.905148" in kael("dot", *GATE, "--values", "--mermaid").out
+
+
+def test_dot_of_a_vector_takes_ones_upstream(kael):
+    out = kael("dot", "x * 2", *X, "--grads").out
+    assert r'n1 [label="AccumulateGrad (x)\ngradient [2, 2]"' in out
+
+
+@pytest.mark.parametrize(
+    ("option", "marked", "word"),
+    [
+        ("--values", ["n0", "n1"], "value not finite"),
+        ("--grads", ["n2"], "gradient not finite"),
+        ("--norms", ["n2"], "gradient not finite"),
+    ],
+)
+def test_dot_marks_what_is_not_finite(kael, option, marked, word):
+    out = kael("dot", "log(x).sum()", "-i", "x=[0,1]", option).out
+    found = [line.split()[0] for line in out.splitlines() if "#f8cecc" in line]
+    assert (found, word in out) == (marked, True)
+
+
+def test_dot_of_a_function_of_several_outputs(kael, tmp_path):
+    path = tmp_path / "two.py"
+    path.write_text(
+        "import kael\n"
+        "class Two(kael.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x):\n"
+        "        return x * 3, x * 4\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, a, b):\n"
+        "        return a * 3 + b * 4\n"
+        "@kael.spec(x=[1.0, 2.0])\n"
+        "def two(x):\n"
+        "    a, b = Two.apply(x)\n"
+        "    return (a + b).sum()\n",
+        encoding="utf-8",
+    )
+    out = kael("dot", str(path), "--values", "--grads", "--norms").out
+    assert '[label="TwoBackward", fillcolor="#fff2cc"];' in out
+    assert '[label="[2] norm=2"]' in out  # over both outputs
+    assert r"AccumulateGrad (x)\nvalue [1, 2]\ngradient [7, 7]" in out
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_graphviz_draws(kael, tmp_path, ending, start):
+    if shutil.which("dot") is None:
+        pytest.skip("Graphviz is not installed: there is no program 'dot'")
+    path = tmp_path / f"graph.{ending}"
+    ran = kael("dot", *GATE, "--values", "-o", str(path))
+    assert ran == (0, "", "")
+    assert path.read_bytes().startswith(start)
+    if ending == "svg":
+        text = path.read_text()
+        assert text.count('class="node"') == 6
+        assert text.count('class="edge"') == 6
+        assert "AccumulateGrad (x)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "x.gif"], "a graph is drawn as svg, png, pdf, not 'gif'"),
+        (
+            ["-o", "x.svg", "--mermaid"],
+            "--mermaid writes text, and 'x.svg' is the name of a picture",
+        ),
+        (["-o", "x.png", "--format", "json"], "--format json writes text"),
+    ],
+)
+def test_no_text_is_written_under_the_name_of_a_picture(
+    kael, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    ran = kael("dot", *GATE, *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_drawing_without_graphviz_says_how_to_get_it(kael, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     ran = kael("dot", *GATE, "-o", str(tmp_path / "graph.svg"))
@@ -313,6 +416,34 @@ def test_anomaly_names_the_origin_and_exits_1(kael):
 def test_anomaly_points_at_an_input_where_it_is_given(kael):
     ran = kael("anomaly", "max(x)", "-i", "x=[1, nan, 2]")
     assert (ran.code, ran.out.splitlines()[0]) == (1, "-i x:1:1: error: x is NaN at [1]")
+
+
+def test_anomaly_names_a_python_file_as_it_was_given(kael, tmp_path, monkeypatch):
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "helper.py").write_text("import kael\ndef root(x): return kael.sqrt(x)\n")
+    (tmp_path / "specs" / "f.py").write_text(
+        "import kael, helper\n"
+        "@kael.spec(x=[0.0, 1.0])\n"
+        "def f(x):\n"
+        "    return kael.log(x).sum() + helper.root(x).sum()\n"
+        "@kael.spec(x=[0.0, 1.0])\n"
+        "def g(x):\n"
+        "    return kael.where(x > 0, kael.log(x), x).sum()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    out = kael("anomaly", "specs/f.py::f").out
+    assert out.startswith("specs/f.py:4:12: error: log (LogBackward) gives Infinity at [0]\n")
+    assert "\nspecs/helper.py:2:20: error: the gradient of sqrt " in out
+    assert str(tmp_path) not in out
+    monkeypatch.chdir(tmp_path / "specs")
+    assert kael("anomaly", "../specs/f.py::f").out.startswith("../specs/f.py:4:12: error: ")
+    ran = kael("backward", "f.py::g", "--anomaly")
+    assert ran.code == 1
+    assert ran.err.startswith(
+        "f.py:7:30: Function LogBackward returned NaN in its gradient\n"
+        "      return kael.where(x > 0, kael.log(x), x).sum()\n"
+        "                               ^\n"
+    )
 
 
 def test_a_masked_anomaly_is_a_warning_and_none_is_a_line(kael):
