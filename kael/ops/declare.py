@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import itemgetter
 from types import FrameType
 from typing import Any, Literal
@@ -140,8 +141,6 @@ class Operation:
         self._forms: dict[tuple[int | str, ...], Form] = {}
         self._optional = tuple(self.defaults.values())
         self._check()
-        self._run = compile_call(self)
-        self.function: Callable[..., Tensor] = self._make_function()
         _register(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -321,7 +320,18 @@ class Operation:
         """Run a call whose operands and arguments are already prepared."""
         return self._run(*inputs) if is_short(self) else self._run(arguments, *inputs)
 
-    def _make_function(self) -> Callable[..., Tensor]:
+    @cached_property
+    def _run(self) -> Callable[..., Tensor]:
+        # Not at the declaration: most programs use few operations, and compiling takes 0.25 ms.
+        return compile_call(self)
+
+    @cached_property
+    def function(self) -> Callable[..., Tensor]:
+        """What users call, under the operation's name."""
+        return self.make_function()
+
+    def make_function(self) -> Callable[..., Tensor]:
+        """Return a function that binds a call and runs it."""
         run, bind = self._run, self.bind
         if is_short(self):
             return self._named(run)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -116,12 +117,12 @@ def reduction_samples(
 
 def _elementwise_with_two(reduction: Operation, elementwise: Operation) -> None:
     """Let max(a, b) with a tensor in second place be the elementwise maximum, as in PyTorch."""
-    reduce = reduction.function
+    reduce = cache(reduction.make_function)  # when first called, as every operation's
 
     def call(*args: Any, **kwargs: Any) -> Tensor:
         if "other" in kwargs or (len(args) == 2 and isinstance(args[1], (Tensor, np.ndarray))):
             return elementwise(*args, **kwargs)
-        return reduce(*args, **kwargs)
+        return reduce()(*args, **kwargs)
 
     reduction.function = reduction._named(call)
 

@@ -1,5 +1,8 @@
 """Calls: what plain arguments may be, and the dtype of Python numbers."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -84,3 +87,18 @@ def test_operands_of_every_kind_bind_on_both_sides():
     single = kael.tensor([2.0], dtype="float32")
     assert (single * 0.5).dtype == (0.5 * single).dtype == kael.float32
     assert kael.pow(2.0, exponent=single).tolist() == [4]
+
+
+def test_calls_are_compiled_when_first_used():
+    # In a process of its own: here other tests have used every operation.
+    code = """
+import kael.ops.math, kael.ops.reduce, kael.ops.nn
+from kael.ops.registry import REGISTRY
+compiled = lambda: [name for name, op in REGISTRY.items() if "_run" in vars(op)]
+assert len(REGISTRY) > 60 and compiled() == [], compiled()
+import kael
+kael.tanh(kael.tensor([1.0]))
+print(compiled())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['tanh']\n"
