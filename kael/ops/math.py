@@ -59,6 +59,12 @@ def _pow_exponent(g: Array, x: Array, out: Array) -> Array:
     return np.where(x == 0, 0.0, g * (out * np.log(base)))
 
 
+def _lerp(x: Array, end: Array, weight: Array) -> Array:
+    # From the nearer end, so that a weight of 1 gives `end` itself however far x is.
+    step = end - x
+    return np.where(np.abs(weight) < 0.5, x + weight * step, end - step * (1 - weight))
+
+
 def _winner(g: Array, mine: Array, theirs: Array) -> Array:
     return np.where(mine > theirs, g, np.where(mine == theirs, g * 0.5, 0.0))
 
@@ -214,7 +220,7 @@ minimum = binary(
     doc="Return the smaller of x and other; NaN where either is NaN.",
 )  # fmt: skip
 lerp = Operation(
-    "lerp(x, end, weight)", lambda x, end, weight: x + weight * (end - x),
+    "lerp(x, end, weight)", _lerp,
     vjp={
         "x": lambda g, weight: g - g * weight,
         "end": lambda g, weight: g * weight,

@@ -213,3 +213,8 @@ def test_a_hidden_nan_stays_in_the_gradient():
 def test_relu_and_maximum_differ_at_0():
     assert gradients("relu", [0.0])[1] == [0]
     assert gradients("maximum", [0.0], [0.0])[1] == [0.5]
+
+
+def test_lerp_ends_at_its_ends():
+    far = REGISTRY["lerp"](tensor([1e16, 1.0]), tensor([1.0, 1e16]), tensor([1.0, 0.0]))
+    assert far.tolist() == [1, 1]
