@@ -82,7 +82,8 @@ def test_a_call_that_does_not_fit_says_how(call, message):
 
 def test_operands_of_every_kind_bind_on_both_sides():
     double = kael.tensor([2.0], dtype="float64")
-    for result in (double + 1, 1 + double, double + [1.0], np.float64(1) + double, double + 1.0):
+    listed = [1.0]
+    for result in (double + 1, 1 + double, double + listed, np.float64(1) + double, double + 1.0):
         assert result.tolist() == [3]
     single = kael.tensor([2.0], dtype="float32")
     assert (single * 0.5).dtype == (0.5 * single).dtype == kael.float32
