@@ -158,7 +158,11 @@ def constant(value: float, beside: dtypes.DType) -> Tensor:
     dtype = dtypes.weak(value, beside)
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         raise KaelValueError(f"{value} does not fit into {dtype}")
-    made = Tensor(np.array(value, dtype))
+    try:
+        with np.errstate(all="ignore"):  # beyond float32 a number is infinite
+            made = Tensor(np.array(value, dtype))
+    except OverflowError:
+        raise KaelValueError(f"{str(value)[:20]}... does not fit into {dtype}") from None
     lasting = beside.kind == "f" or not isinstance(value, float)  # whatever the default dtype is
     # Not 0, whose sign a key does not tell; not NaN, never found again.
     if lasting and value * 0 == 0 != value:

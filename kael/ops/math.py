@@ -62,7 +62,8 @@ def _pow_exponent(g: Array, x: Array, out: Array) -> Array:
 def _lerp(x: Array, end: Array, weight: Array) -> Array:
     # From the nearer end, so that a weight of 1 gives `end` itself however far x is.
     step = end - x
-    return np.where(np.abs(weight) < 0.5, x + weight * step, end - step * (1 - weight))
+    near = np.abs(weight) < 0.5
+    return np.asarray(np.where(near, x + weight * step, end - step * (1 - weight)))
 
 
 def _winner(g: Array, mine: Array, theirs: Array) -> Array:

@@ -103,3 +103,10 @@ print(compiled())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['tanh']\n"
+
+
+def test_numbers_beyond_a_floating_dtype():
+    single = kael.tensor([1.0], dtype="float32")
+    assert (single + 1e300).tolist() == [np.inf]
+    with pytest.raises(kael.KaelValueError, match="does not fit into float32"):
+        single + 10**400
