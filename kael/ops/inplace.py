@@ -16,6 +16,7 @@ from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.calling import constant
 from kael.ops.index import checked_items, located, points
+from kael.ops.math import mul
 from kael.tensors import Array, Tensor, as_array
 
 
@@ -108,8 +109,21 @@ def _into(ufunc: np.ufunc, array: Array, source: Array) -> None:
     ufunc(array, source, out=array, casting="unsafe")
 
 
-add_ = _arithmetic("add_", np.add, "Add `other` in place.")
-sub_ = _arithmetic("sub_", np.subtract, "Subtract `other` in place.")
+def _scaled(name: str, ufunc: np.ufunc, doc: str) -> Callable[..., Tensor]:
+    plain = _arithmetic(name, ufunc, doc)
+
+    def method(self: Tensor, other: Any, alpha: float = 1) -> Tensor:
+        if not isinstance(alpha, (int, float)):
+            raise KaelTypeError(f"{name}: alpha must be a number, got {alpha!r}")
+        return plain(self, other if alpha == 1 else mul(other, alpha))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc
+    return method
+
+
+add_ = _scaled("add_", np.add, "Add `alpha` times `other` in place.")
+sub_ = _scaled("sub_", np.subtract, "Subtract `alpha` times `other` in place.")
 mul_ = _arithmetic("mul_", np.multiply, "Multiply by `other` in place.")
 div_ = _arithmetic("div_", np.divide, "Divide by `other` in place.", real=True)
 

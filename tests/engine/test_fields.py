@@ -195,6 +195,21 @@ def test_OptimizerIdiom():
     assert w.version == 1
 
 
+def test_AlphaScalesWhatIsAdded():
+    w = kael.tensor([1.0, 2.0], requires_grad=True)
+    step = kael.tensor([10.0, 20.0])
+    with kael.no_grad():
+        w.add_(step, alpha=-0.1)
+        assert w.tolist() == pytest.approx([0, 0])
+        w.sub_(step, alpha=2)
+    assert w.tolist() == pytest.approx([-20, -40])
+    assert w.version == 2
+    with pytest.raises(KaelTypeError, match="add_: a result of dtype float64 does not fit"):
+        kael.tensor([1]).add_(kael.tensor([1]), alpha=0.5)
+    with pytest.raises(KaelTypeError, match="sub_: alpha must be a number"):
+        kael.tensor([1.0]).sub_(1, alpha="a")
+
+
 def test_WriteIntoSharedMemoryIsRefused():
     base = kael.ones(1, 1)
     with pytest.raises(KaelError, match=r"elements of the tensor share memory.*clone"):
