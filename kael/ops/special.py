@@ -105,6 +105,8 @@ erfinv = unary(
     domain=uniform(-0.9, 0.9), convention="inf at -1 and 1",
     doc="Return the inverse of erf; NaN beyond -1 and 1.",
 )  # fmt: skip
+
+
 def _lgamma(x: Array) -> Array:
     out = _scipy("gammaln")(x)
     # SciPy overflows near 0, where gamma(x) is 1 / x, and gives -inf at -inf.
