@@ -4,6 +4,7 @@
 The checker knows tensors and the engine, but neither specs nor terminals.
 """
 
+from kael.checker.checks import check, check_outside
 from kael.checker.gradcheck_api import gradcheck, report_lines
 from kael.checker.model import (
     Check,
@@ -15,7 +16,6 @@ from kael.checker.model import (
     failure_line,
     told_apart,
 )
-from kael.checker.verification import check, check_outside
 
 __all__ = [
     "Check",

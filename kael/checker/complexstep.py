@@ -22,6 +22,8 @@ from kael.tensors import Tensor
 
 STEP = 1e-30
 
+KINK = "at a kink the complex step takes one side only, so it cannot tell: use mode adaptive"
+
 # Differences are good to this share; an operation that is not analytic is off by all of it.
 _ALIKE = 1e-2
 
@@ -59,30 +61,31 @@ def require_analytic(subject: Subject) -> TensorSubject:
     return subject
 
 
-def slopes(subject: TensorSubject, which: int, heads: Heads) -> Floats:
+def slopes(subject: TensorSubject, which: int, entries: Array, heads: Heads) -> Floats:
     """The derivative of each head with respect to each entry, a row an entry."""
-    found = np.empty((subject.arrays[which].size, heads.count))
+    found = np.empty((len(entries), heads.count))
     leaves: list[Array] = [array.astype(np.complex128) for array in subject.arrays]
     flat = leaves[which].reshape(-1)
-    for entry in range(flat.size):
+    for row, entry in enumerate(entries.tolist()):
         kept = flat[entry]
         flat[entry] = kept + 1j * STEP
         try:
-            row = subject.evaluate_complex(leaves)
+            values = subject.evaluate_complex(leaves)
         except Exception as error:
             raise KaelValueError(
                 f"mode complex: the formula does not take complex numbers ({error}): "
                 "use mode adaptive"
             ) from error
         flat[entry] = kept
-        imaginary = np.imag(row) / STEP
-        found[entry] = imaginary if heads.weights is None else imaginary @ heads.weights
+        imaginary = np.imag(values) / STEP
+        found[row] = imaginary if heads.weights is None else imaginary @ heads.weights
     return found
 
 
 def compare(
     subject: Subject,
     which: int,
+    entries: Array,
     analytic: Floats,
     heads: Heads,
     tolerance: Tolerance,
@@ -91,8 +94,8 @@ def compare(
     """Compare a gradient with complex steps, after those have been held against differences."""
     formula = require_analytic(subject)
     with no_grad():
-        numeric = slopes(formula, which, heads)[:, 0]
-        _hold_against_differences(formula, which, numeric, heads, probe)
+        numeric = slopes(formula, which, entries, heads)[:, 0]
+        bent = _hold_against_differences(formula, which, entries, numeric, heads, probe)
     scale = float(np.abs(numeric).max(initial=0.0))
     error = 4e-16 * np.abs(numeric) + 1e-17 * scale
     status = np.empty(numeric.size, dtype=object)
@@ -100,20 +103,24 @@ def compare(
     for i, (a, n, e) in enumerate(zip(analytic.tolist(), numeric.tolist(), error, strict=True)):
         real = tolerance.strict and abs(a - n) > max(tolerance.relative(a, n), 1e3 * e)
         right = tolerance.allows(a, n) and not real
-        status[i] = "passed" if right else "failed" if np.isfinite(n) else "inconclusive"
-        verdicts[i, 0] = Verdict(status[i], n, float(e))
-    entries = np.arange(numeric.size)
+        verdict = Verdict("passed" if right else "failed", n, float(e))
+        if not right and (bent[i] or not np.isfinite(n)):
+            note = KINK if bent[i] else "the complex step has no finite value"
+            verdict = Verdict("inconclusive", n, float(e), reason="noise", note=note)
+        status[i], verdicts[int(entries[i]), 0] = verdict.status, verdict
     return Compared(entries, np.zeros_like(entries), analytic, numeric, error, status, verdicts)
 
 
 def _hold_against_differences(
-    subject: TensorSubject, which: int, numeric: Floats, heads: Heads, probe: Probe
-) -> None:
-    """A conjugate, a modulus or a value read out of the graph leaves no imaginary part."""
-    entries = np.arange(numeric.size)
+    subject: TensorSubject, which: int, entries: Array, numeric: Floats, heads: Heads, probe: Probe
+) -> Array:
+    """A conjugate, a modulus or a value read out of the graph leaves no imaginary part.
+
+    Gives back at which entries the slopes of the two sides differ.
+    """
     if not numeric.size:
-        return
-    x = np.abs(subject.arrays[which].reshape(-1))
+        return np.zeros(0, dtype=np.bool_)
+    x = np.abs(subject.arrays[which].reshape(-1)[entries])
     steps = 1e-6 * np.maximum(1.0, x)
     up, above = probe(which, entries, steps)
     down, below = probe(which, entries, -steps)
@@ -129,3 +136,4 @@ def _hold_against_differences(
             "mode complex: the complex step and real differences disagree, so part of the "
             "formula does not extend to complex numbers or leaves the graph: use mode adaptive"
         )
+    return np.asarray(bent > _ALIKE * size + 40 * noise[:, 0] / width)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kael.checker import numeric
-from kael.checker.kinks import SURE, Tolerance, Verdict, encloses, judge
+from kael.checker.kinks import SURE, Tolerance, Verdict, judge
 from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON, Ladder
 from kael.checker.subject import Subject
@@ -127,6 +127,20 @@ class Compared:
     def wrong(self) -> Array:
         """Which were judged wrong."""
         return np.asarray(self.status == "failed")
+
+
+def blank(claimed: Floats) -> Compared:
+    """Nothing compared yet: every entry passed without a numeric derivative."""
+    count = len(claimed)
+    return Compared(
+        np.arange(count),
+        np.zeros(count, dtype=np.int64),
+        claimed.copy(),
+        np.full(count, math.nan),
+        np.full(count, math.nan),
+        np.full(count, "passed", dtype=object),
+        {},
+    )
 
 
 def probe_each(subject: Subject) -> Probe:
@@ -359,6 +373,8 @@ def _look_closer(
         before = {row: list(_failed(verdicts, row, heads.count)) for row in group}
         climb.walk(group, lambda value: numeric.far_steps(value, eps))
         verdicts.update(climb.judged(group, analytic, tolerance))
+        if climb.deepen(group, verdicts, analytic):
+            verdicts.update(climb.judged(group, analytic, tolerance))
         climb.recheck_stairs(group, verdicts, analytic, tolerance)
         upheld = all(
             list(_failed(verdicts, row, heads.count)) == before[row]
@@ -400,6 +416,28 @@ class _Climb:
         size = max(1, self.heads.value.size)
         for start in range(0, len(wanted), max(1, _BLOCK // size)):
             self._take(wanted[start : start + max(1, _BLOCK // size)])
+
+    def deepen(
+        self, rows: list[int], verdicts: dict[tuple[int, int], Verdict], analytic: Floats
+    ) -> bool:
+        """Go down, where a row fails, to the smallest steps that can show its difference."""
+        wanted = []
+        for row in rows:
+            needed = [
+                SURE * self.ladders[row, column].noise / gap
+                for column in range(self.heads.count)
+                if (verdict := verdicts.get((row, column))) is not None
+                and verdict.status == "failed"
+                and 0 < (gap := abs(verdict.numeric - analytic[row, column])) < math.inf
+            ]
+            if needed:
+                x = abs(float(self.x[self.entries[row]]))
+                taken = [h for c in range(self.heads.count) for h in self.ladders[row, c].right]
+                floor = max(min(needed), 4 * float(np.spacing(x)), 1e-16 * max(1.0, x))
+                wanted += [(row, step) for step in numeric.deep_steps(min(taken), floor)]
+        if wanted:
+            self._take(wanted)
+        return bool(wanted)
 
     def _take(self, wanted: list[tuple[int, float]]) -> None:
         index = np.array([row for row, _ in wanted])
@@ -492,16 +530,3 @@ class _Climb:
         moved = np.abs(values[values != 0])
         repeated = len(moved) > 0 and len(np.unique(values)) <= len(moved) // 2
         return float(np.min(moved)) if repeated else 0.0
-
-
-def enclosed_sum(
-    right: Floats, left: Floats, weights: Floats, analytic: float, slack: float, rule: Tolerance
-) -> bool:
-    """Whether a value lies in the weighted sum of the intervals between one-sided slopes.
-
-    Each element of the output may answer its own kink in its own way, so the projection of a
-    right gradient lies in the sum of the intervals, not between the slopes of the projection.
-    """
-    a, b = right * weights, left * weights
-    low, high = float(np.minimum(a, b).sum()), float(np.maximum(a, b).sum())
-    return encloses(analytic, low, high, slack, rule)

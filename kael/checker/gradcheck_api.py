@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from kael import dtypes
+from kael.checker.checks import check
 from kael.checker.model import (
     GradcheckOptions,
     GradcheckResult,
     Report,
     failure_line,
 )
-from kael.checker.verification import check
 from kael.errors import KaelError, KaelTypeError, KaelValueError
 from kael.tensors import Tensor
 

@@ -15,12 +15,15 @@ from itertools import pairwise
 from typing import Literal
 
 from kael.checker.model import Status
-from kael.checker.numeric import NONE, Estimate, Ladder, slope, spread
+from kael.checker.numeric import EPSILON, NONE, Estimate, Ladder, slope, spread
 
 Shape = Literal["smooth", "kink", "edge", "jump", "infinite", "unknown"]
 
 SURE = 10.0
 """How many times its own error a difference must be before it is called real."""
+
+SEEN = 3
+"""How many steps, the smallest that can, must show a difference before it is called real."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Verdict:
     left: float = math.nan
     right: float = math.nan
     unverified: bool = False
+    step: float = math.nan
 
 
 def judge(analytic: float, ladder: Ladder, tolerance: Tolerance) -> Verdict:
@@ -91,59 +95,75 @@ def judge(analytic: float, ladder: Ladder, tolerance: Tolerance) -> Verdict:
     right, left = slope(right_points, 1, ladder.noise), slope(left_points, 1, ladder.noise)
     if _both_ends_close(ladder):
         if is_kink(right, left) and steady(right.value - left.value, ladder):
-            return _at_kink(analytic, right, left, tolerance)
-        points = ladder.central()
-        verdict = compare(analytic, slope(points, 2, ladder.noise), tolerance, left, right)
+            verdict = _at_kink(analytic, right, left, tolerance)
+        else:
+            central = slope(ladder.central(), 2, ladder.noise)
+            verdict = compare(analytic, central, tolerance, left, right)
     else:
-        edge, points = (right, right_points) if right.error <= left.error else (left, left_points)
+        edge = right if right.error <= left.error else left
         verdict = compare(analytic, edge, tolerance, left, right, shape="edge")
-    if verdict.status == "failed" and math.isfinite(analytic):
-        return _doubted(analytic, verdict, points, ladder, tolerance)
+    if verdict.status == "failed" and not borne_out(analytic, verdict, ladder):
+        return _doubted(analytic, verdict, tolerance)
     return verdict
 
 
-def _doubted(
-    analytic: float,
-    verdict: Verdict,
-    points: list[tuple[float, float]],
-    ladder: Ladder,
-    tolerance: Tolerance,
-) -> Verdict:
-    """Take a failure back unless plain differences at several steps bear it out."""
-    points = spread(points)
-    rates = [change / step for step, change in points]
-    far = 0.2 * abs(analytic - verdict.numeric)
-    bearing = sum(abs(rate - verdict.numeric) <= far for rate in rates)
-    if bearing >= min(3, len(rates)) and not (
-        unresolved(analytic, rates) or restless(points, ladder)
-    ):
-        return verdict
+def _doubted(analytic: float, verdict: Verdict, tolerance: Tolerance) -> Verdict:
+    """A failure taken back."""
     if tolerance.allows(analytic, verdict.numeric):
         return replace(verdict, status="passed", unverified=True)
     note = "the steps that could be taken do not settle on a derivative"
     return replace(verdict, status="inconclusive", error=math.inf, reason="noise", note=note)
 
 
-def unresolved(analytic: float, rates: list[float]) -> bool:
-    """Whether the smallest steps, and they alone, begin to agree with the analytic value.
+def borne_out(analytic: float, verdict: Verdict, ladder: Ladder) -> bool:
+    """Whether the smallest steps that can show the difference all show it, and to both sides.
 
-    sin(1e8 * x) turns over within all but the smallest steps: larger ones say nothing of it.
+    A derivative is what small steps see. Steps are small enough where rounding is nearly all they
+    see; just above, each rate must be the numeric derivative rather than the analytic one.
+    cos(1e8 * x) turns over within larger steps, and abs near its kink has another slope there.
     """
-    if len(rates) < 3:
+    if not math.isfinite(analytic):
+        return True
+    kink = verdict.shape == "kink"
+    gap = abs(verdict.numeric - analytic)
+    known = ladder.noise + EPSILON * abs(ladder.value) / SURE
+    sides = []
+    for side, slope_there in ((ladder.right, verdict.right), (ladder.left, verdict.left)):
+        points = spread(ladder.one_sided(side))
+        if not points:
+            continue
+        rates = [(step, change / step) for step, change in points if gap * step > SURE * known]
+        sides.append((rates[-SEEN:], slope_there if kink else verdict.numeric, len(points)))
+    if any(len(rates) < min(SEEN, most) for rates, _, most in sides):
         return False
-    near = abs(rates[-1] - analytic) < 0.05 * abs(analytic)
-    return near and abs(rates[-3] - analytic) > 0.5 * abs(analytic)
+    if kink or len(sides) < 2 or verdict.shape == "edge":
+        return any(_alike(rates, near, gap) for rates, near, _ in sides) and (
+            not kink or all(_alike(rates, near, gap) for rates, near, _ in sides)
+        )
+    return _alike_together(sides[0][0], sides[1][0], verdict.numeric, gap)
 
 
-def restless(points: list[tuple[float, float]], ladder: Ladder) -> bool:
-    """Whether the smallest steps still change the value as much as the large ones do.
+def _alike(rates: list[tuple[float, float]], near: float, gap: float) -> bool:
+    return all(abs(rate - near) <= 0.4 * gap for _, rate in rates)
 
-    cos(1e16 * x) goes round within the spacing of x: no step that exists can follow it.
-    """
-    changes = [abs(change) for _, change in points]
-    if len(changes) < 5:
+
+def _alike_together(
+    right: list[tuple[float, float]], left: list[tuple[float, float]], near: float, gap: float
+) -> bool:
+    """Whether both sides have one slope: what keeps them apart must shrink with the step."""
+    below = dict(left)
+    apart = []
+    for step, rate in reversed(right):
+        other = min(below, key=lambda own: abs(own - step))
+        if abs(other - step) > 0.3 * step:
+            continue
+        if abs((rate + below[other]) / 2 - near) > 0.4 * gap:
+            return False
+        apart.append((step, abs(rate - below[other])))
+    if len(apart) < 2:
         return False
-    return max(changes[-2:]) > max(0.05 * max(changes), 1e-3 * ladder.value)
+    (small, first), (large, second) = apart[0], apart[1]
+    return first <= 0.5 * gap or first <= 3 * second * small / large
 
 
 def steady(gap: float, ladder: Ladder) -> bool:
@@ -175,7 +195,7 @@ def compare(
     """The rule of comparison for a derivative that exists."""
     numeric, error = estimate.value, estimate.error
     difference = abs(analytic - numeric)
-    verdict = partial(Verdict, left=left.value, right=right.value)
+    verdict = partial(Verdict, left=left.value, right=right.value, step=estimate.step)
     if not math.isfinite(numeric) or not math.isfinite(error):
         note = "the steps that could be taken do not settle on a derivative"
         return verdict("inconclusive", numeric, error, shape, "domain", note)
@@ -210,7 +230,8 @@ def _at_kink(analytic: float, right: Estimate, left: Estimate, tolerance: Tolera
     low, high = sorted((left.value, right.value))
     error = right.error + left.error
     middle = (low + high) / 2
-    verdict = partial(Verdict, left=left.value, right=right.value)
+    step = min(right.step, left.step)
+    verdict = partial(Verdict, left=left.value, right=right.value, step=step)
     if encloses(analytic, low, high, SURE * error, tolerance):
         return verdict("passed", middle, error, "kink", "kink")
     note = f"at a kink whose one-sided slopes are {left.value:.6g} and {right.value:.6g}"

@@ -16,6 +16,7 @@ from kael.checker.evidence import Evidence
 from kael.checker.model import Array, Floats, GradcheckOptions, Report
 from kael.checker.problems import NodeProblem, Step, Where, is_function, leaf_of, names_of, steps_of
 from kael.checker.subject import TensorSubject
+from kael.checker.verification import subject_of, verify
 from kael.engine.grad_mode import enable_grad
 from kael.errors import KaelError
 from kael.ops.registry import lookup
@@ -118,8 +119,6 @@ def _seen_at_once(problem: NodeProblem, failing: Mapping[int, Array]) -> dict[st
 
 def check_node(step: Step, options: GradcheckOptions, known: Mapping[int, str]) -> Report | None:
     """Check one node by itself; None where it cannot be made again."""
-    from kael.checker.verification import check
-
     chosen = [i for i, x in enumerate(step.inputs) if x._requires_grad]
     operands = list(step.inputs)
     for i in chosen:
@@ -131,7 +130,7 @@ def check_node(step: Step, options: GradcheckOptions, known: Mapping[int, str]) 
         return made[0] if len(made) == 1 else _joined(made)
 
     try:
-        return check(function, operands, names, options, diagnosed=False)
+        return verify(subject_of(function, operands, names, options), options)
     except (KaelError, ArithmeticError, ValueError, TypeError):
         return None
 

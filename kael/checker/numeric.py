@@ -200,6 +200,12 @@ def far_steps(x: float, eps: float) -> list[float]:
     return [step for step in steps if step >= floor]
 
 
+def deep_steps(smallest: float, floor: float) -> list[float]:
+    """The steps below the smallest one taken, down to a floor, ten at most."""
+    steps = [smallest * 10.0**-k for k in range(1, 11)]
+    return [step for step in steps if step >= floor]
+
+
 def fine_steps(x: float) -> list[float]:
     """The steps of the extrapolated mode: large enough to be free of rounding."""
     scale = max(1.0, abs(x))

@@ -8,13 +8,14 @@ with a gradient that comes from elsewhere. What the numbers mean is decided by o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from kael.checker.model import Array, Floats
+from kael.checker.numeric import EPSILON
 from kael.engine.backward import backward
 from kael.engine.grad_mode import enable_grad, no_grad, observing
 from kael.errors import KaelTypeError, KaelValueError
@@ -42,6 +43,11 @@ class Subject:
     def record(self) -> Floats:
         """The output as the analytic side computes it; `gradients` may be asked for then."""
         raise NotImplementedError
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Let `record` be called at other points, and come back to what was recorded before."""
+        yield
 
     def gradients(self, upstream: Floats) -> list[Array | None]:
         """The analytic gradient of each differentiated input; None where none arrived."""
@@ -137,13 +143,29 @@ class TensorSubject(Subject):
         self.output_shape = output.shape
         return np.array(output._array, dtype=np.float64).reshape(-1)
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        kept = self.output
+        try:
+            yield
+        finally:
+            self.output = kept
+
     def rounding(self, upstream: Floats) -> float:
         """The rounding of every intermediate value, carried to the output by its own gradient.
 
         (x + 1e12) - 1e12 is of size 1 and rounded to 1e-4: the sum inside shows it. First-order
         error analysis, each recorded operation being off by its last bit.
         """
-        values: dict[Any, Array] = {}
+        return EPSILON * norm_of(value * arrived for value, arrived in self.inside(upstream))
+
+    def inside(self, upstream: Floats) -> list[tuple[Array, Array]]:
+        """Each recorded result at the present inputs, in order, and the gradient that reached it.
+
+        Those that none reached have zeros.
+        """
+        results: list[tuple[Any, Array]] = []
+        kept: list[Any] = []
 
         def observe(
             op: Any,
@@ -153,11 +175,10 @@ class TensorSubject(Subject):
             node: Any,
         ) -> None:
             kept.append((op, inputs, arguments))
-            if node is not None:
-                values[node] = output._array
+            if node is not None and output._array.dtype.kind == "f":
+                results.append((node, output._array))
 
-        kept: list[Any] = []
-        terms = _Terms(values)
+        arrivals = _Arrivals()
         leaves = [self.moved[position] for position in self.positions]
         grads = [leaf._grad for leaf in leaves]
         try:
@@ -165,13 +186,19 @@ class TensorSubject(Subject):
                 output = self.function(*self.moved)
             self.evaluations += 1
             if not output._requires_grad:
-                return 0.0
+                return []
             seed = Tensor(upstream.reshape(output.shape).astype(output.dtype))
-            backward(output, seed, watch=terms)
+            backward(output, seed, watch=arrivals)
         finally:
             for leaf, grad in zip(leaves, grads, strict=True):
                 leaf._grad = grad
-        return float(np.finfo(np.float64).eps * np.sqrt(terms.squares))
+        found = []
+        for node, value in results:
+            arrived = arrivals.at.get(node)
+            if getattr(arrived, "shape", None) != value.shape:
+                arrived = np.zeros(value.shape)
+            found.append((value, np.asarray(arrived, dtype=np.float64)))
+        return found
 
     @property
     def originals(self) -> list[Array]:
@@ -197,22 +224,30 @@ class TensorSubject(Subject):
                 leaf._grad = grad
 
 
-class _Terms:
-    """A watch on a backward: sums (upstream gradient * value)^2 over all recorded results."""
+class _Arrivals:
+    """A watch on a backward that keeps what reaches each node."""
 
-    def __init__(self, values: dict[Any, Array]) -> None:
-        self.values = values
-        self.squares = 0.0
+    def __init__(self) -> None:
+        self.at: dict[Any, Any] = {}
 
     def before(self, node: Any, upstream: Any) -> None:
-        value = self.values.get(node)
-        if value is not None and getattr(upstream, "shape", None) == value.shape:
-            terms = np.asarray(upstream, dtype=np.float64) * value
-            square = float(np.sum(terms * terms, where=np.isfinite(terms)))
-            self.squares += square if np.isfinite(square) else 0.0
+        self.at[node] = upstream
 
     def after(self, node: Any, upstream: Any, gradients: Any) -> None:
         """Nothing is asked of what the node gave."""
+
+
+def norm_of(parts: Iterable[Array]) -> float:
+    """The root of the sum of all squares; what is NaN does not count."""
+    size = 0.0
+    for part in parts:
+        terms = np.abs(np.where(np.isnan(part), 0.0, part))
+        largest = float(terms.max(initial=0.0))
+        if 0 < largest < np.inf:
+            # Scaled first: the square of a large term need not exist.
+            largest *= float(np.sqrt(np.sum((terms / largest) ** 2)))
+        size = float(np.hypot(size, largest))
+    return size
 
 
 class OutsideSubject(Subject):

@@ -1,0 +1,88 @@
+"""Verify, and where something does not hold say what is wrong: what specs and `gradcheck` call.
+
+A verification knows nothing of diagnoses; a diagnosis may verify single nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kael.checker.kinkfinder import Locate
+from kael.checker.model import GradcheckOptions, Report
+from kael.checker.subject import OutsideSubject
+from kael.checker.verification import chosen_of, subject_of, verify
+from kael.tensors import Tensor
+
+if TYPE_CHECKING:
+    from kael.checker.problems import ClaimOf, Repair
+
+
+def check(
+    function: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    names: Sequence[str] | None = None,
+    options: GradcheckOptions | None = None,
+    claims: Mapping[str, Any] | None = None,
+    upstream: Any = None,
+    locate: Locate | None = None,
+    claim_of: ClaimOf | None = None,
+    repairs_of: Callable[[str], Iterable[Repair]] | None = None,
+    diagnosed: bool = True,
+) -> Report:
+    """Verify the gradient of `function(*inputs)` with respect to the inputs that require one.
+
+    `claims` are hand-derived gradients by input name, of a non-scalar output under `upstream`
+    (ones where it is None). `locate` tells which sub-expression is being evaluated, for notes.
+    `claim_of` gives the claims at other points, and `repairs_of` what else could have been
+    claimed: a diagnosis asks for them, which is made where something does not hold.
+    Without `diagnosed` there is a verdict only. A function without a finite value at the given
+    point gives a report of status `error`.
+    """
+    options = options or GradcheckOptions()
+    subject = subject_of(function, inputs, names, options)
+
+    def explain(report: Report) -> None:
+        from kael.checker.diagnosis import diagnose
+
+        report.diagnosis = diagnose(report, options, locate, upstream, claim_of, repairs_of)
+
+    report = verify(subject, options, claims, upstream, locate)
+    return _explained(report, explain if diagnosed else None)
+
+
+def check_outside(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    names: Sequence[str] | None = None,
+    options: GradcheckOptions | None = None,
+    grad: Callable[..., Any] | None = None,
+    vjp: Callable[..., Any] | None = None,
+    requires_grad: Sequence[bool] | None = None,
+    diagnosed: bool = True,
+) -> Report:
+    """Verify a gradient made outside of kael: a function of NumPy arrays, and `grad` or `vjp`."""
+    options = options or GradcheckOptions()
+    names = list(names or (f"input {i}" for i in range(len(inputs))))
+    wanted = requires_grad or [np.asarray(value).dtype.kind == "f" for value in inputs]
+    chosen = chosen_of(wanted, names, options)
+    subject = OutsideSubject(function, inputs, names, chosen, grad, vjp)
+
+    def explain(report: Report) -> None:
+        from kael.checker.diagnosis import diagnose
+
+        report.diagnosis = diagnose(report, options)
+
+    return _explained(verify(subject, options), explain if diagnosed else None)
+
+
+def _explained(report: Report, explain: Callable[[Report], None] | None) -> Report:
+    if explain is not None and report.status in ("failed", "inconclusive", "error"):
+        start = time.perf_counter()
+        with np.errstate(all="ignore"), report.subject.restored():
+            explain(report)
+        report.seconds += time.perf_counter() - start
+    return report

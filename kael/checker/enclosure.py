@@ -1,0 +1,199 @@
+"""What one entry alone cannot settle at kinks: several outputs, and several entries together.
+
+Each output may answer its own kink in its own way, so a right gradient may lie outside of the
+slopes of their weighted sum; and entries that are each between their slopes may be wrong together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kael.checker.entries import Compared, Heads
+from kael.checker.kinkfinder import met_at
+from kael.checker.kinks import Tolerance, Verdict, encloses
+from kael.checker.model import Array, Floats
+from kael.checker.numeric import EPSILON
+from kael.checker.session import Session, element
+from kael.checker.subject import TensorSubject
+
+# How many wrong entries are looked at output by output before they are called wrong.
+MOST_PER_OUTPUT = 64
+
+# A kink looks the same at every scale; what only looks like one does not.
+_SCALES = (8.3e-9, 8.3e-7)
+
+
+def answer_by_output(session: Session, which: int, compared: Compared, heads: Heads) -> None:
+    """Pass entries whose gradient is right at the kink of each output they reach."""
+    if heads.weights is not None and session.ex.value.size > 1:
+        for i in np.flatnonzero(compared.wrong)[:MOST_PER_OUTPUT]:
+            _per_output(session, which, compared, int(i), heads)
+
+
+def enclose_together(
+    session: Session, which: int, compared: Compared, heads: Heads, notes: list[str]
+) -> None:
+    """Fail entries that are right each at its kink, but not together; note the others."""
+    met = [
+        i
+        for i, entry in enumerate(compared.entries)
+        if (v := compared.verdicts.get((int(entry), int(compared.heads[i]))))
+        and v.shape == "kink"
+        and v.status == "passed"
+    ]
+    if heads.weights is not None and len(met) > 1:
+        for head in range(heads.count):
+            own = [i for i in met if compared.heads[i] == head]
+            _along_kinks(session, which, compared, own, heads)
+    met = [i for i in met if compared.status[i] == "passed"]
+    if met:
+        notes.append(_kink_note(session, which, compared, met))
+
+
+def _one_sided(
+    session: Session, which: int, entries: Array, signs: Floats, step: float
+) -> tuple[Any, Any]:
+    """One-sided slopes of every output along signed entries moved together."""
+    flat = session.subject.flat(which)
+    x = np.array(flat[entries], dtype=np.float64)
+    rows = []
+    try:
+        for sign in (1.0, -1.0):
+            flat[entries] = x + sign * step * signs
+            rows.append((session.subject.evaluate() - session.ex.value) * sign / step)
+    finally:
+        flat[entries] = x
+    return rows[0], rows[1]
+
+
+def _per_output(session: Session, which: int, compared: Compared, i: int, heads: Heads) -> None:
+    """Pass an entry whose gradient is right at the kink of each output it reaches."""
+    assert heads.weights is not None
+    entry, head = int(compared.entries[i]), int(compared.heads[i])
+    x = float(np.asarray(session.subject.arrays[which]).reshape(-1)[entry])
+    one, ones = np.array([entry]), np.ones(1)
+    bent: Array = np.ones(session.ex.value.size, dtype=bool)
+    closer: Array | None = None
+    for step in (share * max(1.0, abs(x)) for share in _SCALES):
+        right, left = _one_sided(session, which, one, ones, step)
+        noise = 8 * EPSILON * np.abs(session.ex.value) / step
+        gap = np.abs(right - left)
+        bent &= gap > 1e-3 * np.maximum(np.abs(right), np.abs(left)) + 10 * noise
+        if closer is not None:
+            bent &= np.abs(gap - closer) < 0.2 * gap
+        closer = gap
+    if not bent.any():
+        return
+    weights = heads.weights[:, head]
+    middle = np.where(bent, 0.0, (right + left) / 2)
+    right, left = np.where(bent, right, middle), np.where(bent, left, middle)
+    slack = float(np.abs(weights) @ (noise + np.where(bent, 0.0, gap / 2)))
+    a = float(compared.analytic[i])
+    if not enclosed_sum(right, left, weights, a, slack, session.tolerance):
+        return
+    outputs = np.flatnonzero(bent)
+    if len(outputs) <= 16:
+        upstream = np.zeros(session.ex.value.size)
+        for output in outputs:
+            upstream[output] = 1.0
+            own = float(session.ex.vjp(upstream)[which].reshape(-1)[entry])
+            upstream[output] = 0.0
+            low, high = sorted((float(right[output]), float(left[output])))
+            if not low - 1e-3 * (high - low) <= own <= high + 1e-3 * (high - low):
+                return
+    numeric = float((right + left) @ weights / 2)
+    compared.status[i] = "passed"
+    compared.verdicts[entry, head] = Verdict("passed", numeric, slack, "kink", "kink")
+
+
+def _along_kinks(
+    session: Session, which: int, compared: Compared, met: list[int], heads: Heads
+) -> None:
+    """Enclosure along directions of ±1: each entry may be inside and all together outside.
+
+    The kinks that open upwards and those that open downwards are walked apart: together
+    their slopes could cancel where each is right.
+    """
+    assert heads.weights is not None
+    verdicts = [compared.verdicts[int(compared.entries[i]), int(compared.heads[i])] for i in met]
+    for upward in (True, False):
+        group = [i for i, v in zip(met, verdicts, strict=True) if (v.right > v.left) == upward]
+        if len(group) < 2:
+            continue
+        entries = compared.entries[group]
+        analytic = compared.analytic[group]
+        weights = heads.weights[:, int(compared.heads[group[0]])]
+        outside = _outside(session, which, entries, analytic, weights)
+        if outside is None:
+            continue
+        note = (
+            "each entry lies between its one-sided slopes, but not all together: along "
+            f"{outside[0]} the slopes are {outside[1]:.6g} and {outside[2]:.6g}, "
+            f"the gradient says {outside[3]:.6g}"
+        )
+        for i in group:
+            key = int(compared.entries[i]), int(compared.heads[i])
+            compared.status[i] = "failed"
+            compared.verdicts[key] = replace(compared.verdicts[key], status="failed", note=note)
+
+
+def _outside(
+    session: Session, which: int, entries: Array, analytic: Floats, weights: Floats
+) -> tuple[str, float, float, float] | None:
+    rng = np.random.default_rng([session.options.seed & 0xFFFFFFFF, 31, len(entries)])
+    x = np.abs(np.asarray(session.subject.arrays[which]).reshape(-1)[entries])
+    scale = max(1.0, float(x.max()))
+    for trial in range(6):
+        signs = rng.choice((-1.0, 1.0), len(entries)) if trial else np.ones(len(entries))
+        claimed = float(signs @ analytic)
+        found = None
+        for step in (share * scale for share in reversed(_SCALES)):
+            right, left = _one_sided(session, which, entries, signs, step)
+            size = float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
+            noise = EPSILON * float(np.abs(weights * session.ex.value).sum()) / step
+            slack = 1e-4 * (size + float(np.abs(analytic).sum())) + 40 * noise
+            if enclosed_sum(right, left, weights, claimed, slack, session.tolerance):
+                found = None
+                break
+            low, high = sorted((float(weights @ left), float(weights @ right)))
+            found = low, high
+        if found is not None:
+            shown = [int(s) for s in signs[:8]]
+            along = f"{shown}{'' if len(signs) <= 8 else ' and on'}"
+            return along, found[0], found[1], claimed
+    return None
+
+
+def _kink_note(session: Session, which: int, compared: Compared, met: list[int]) -> str:
+    entry = int(compared.entries[met[0]])
+    verdict = compared.verdicts[entry, int(compared.heads[met[0]])]
+    index, x = element(session, which, entry)
+    found = None
+    if isinstance(session.subject, TensorSubject):
+        found = met_at(session.subject, which, entry, 1e-6 * max(1.0, abs(x)), session.locate)
+    note = f"at a kink: {session.subject.names[which]} element {index}"
+    if found is not None:
+        note += f", {found}"
+    if math.isfinite(verdict.left) and math.isfinite(verdict.right):
+        low, high = sorted((verdict.left, verdict.right))
+        note += f", where the slope is anything from {low:.6g} to {high:.6g}"
+    if len(met) > 1:
+        note += f" (and {len(met) - 1} more)"
+    return note
+
+
+def enclosed_sum(
+    right: Floats, left: Floats, weights: Floats, analytic: float, slack: float, rule: Tolerance
+) -> bool:
+    """Whether a value lies in the weighted sum of the intervals between one-sided slopes.
+
+    Each element of the output may answer its own kink in its own way, so the projection of a
+    right gradient lies in the sum of the intervals, not between the slopes of the projection.
+    """
+    a, b = right * weights, left * weights
+    low, high = float(np.minimum(a, b).sum()), float(np.maximum(a, b).sum())
+    return encloses(analytic, low, high, slack, rule)

@@ -1,0 +1,98 @@
+"""What the parts of one verification share: the subject, how it is asked, what was found so far.
+
+Nothing is decided here; `verification` says in which order the parts look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kael.checker import batch
+from kael.checker.comparison import summarize
+from kael.checker.entries import Compared, Heads, Probe, probe_each
+from kael.checker.kinkfinder import Locate
+from kael.checker.kinks import Tolerance
+from kael.checker.model import Floats, GradcheckOptions, Kind, Report
+from kael.checker.properties import Examination
+from kael.checker.subject import Subject, TensorSubject
+
+# Below this many entries, recording the formula and checking a row costs more than it saves.
+WORTH_ROWS = 16
+
+
+class Session:
+    """One verification while it runs."""
+
+    ex: Examination
+
+    def __init__(
+        self, subject: Subject, options: GradcheckOptions, locate: Locate | None = None
+    ) -> None:
+        self.subject, self.options, self.locate = subject, options, locate
+        self.report = Report("passed", subject=subject)
+        atol, rtol = options.tolerances(subject.float32)
+        self.tolerance = Tolerance(atol, rtol, options.default_tolerances)
+        self.replay: batch.Replay | None = None
+        self.rows: Probe | None = None
+
+    def heads(self, upstream: Floats) -> Heads:
+        """One head: the output under an upstream gradient."""
+        return Heads(upstream[:, None], self.ex.value, self.subject.rounding)
+
+    def left(self) -> int | None:
+        """How many evaluations may still be made; None where nothing bounds them."""
+        most = self.options.max_evaluations
+        return None if most is None else max(0, most - self.subject.evaluations)
+
+    def random(self, *numbers: int) -> np.random.Generator:
+        """A stream of its own for each use, from the check's seed."""
+        return np.random.default_rng([self.options.seed & 0xFFFFFFFF, *numbers])
+
+    def probe(self) -> Probe:
+        """What moves entries: many at once where the formula can be run again, else singly."""
+        single = probe_each(self.subject)
+        subject = self.subject
+        if not self.options.replayable or not isinstance(subject, TensorSubject):
+            return single
+        if sum(array.size for array in subject.arrays) < WORTH_ROWS:
+            return single
+        if self.replay is None:
+            self.replay, _ = batch.record_calls(subject)
+            if self.replay.batchable:
+                with subject.recording():
+                    self.rows = batch.probe_rows(subject, self.replay, single)
+        return self.rows or single
+
+    def add(
+        self,
+        kind: Kind,
+        which: int,
+        compared: Compared,
+        notes: list[str],
+        with_outputs: bool = False,
+    ) -> None:
+        """Put what was compared of one input into the report."""
+        if self.subject.float32:
+            notes.insert(0, "float32, checked against float64 differences of the same formula")
+        check, findings = summarize(self.subject, which, kind, compared, notes, with_outputs)
+        ex = self.ex
+        if kind == "numeric" and check.status == "passed" and ex.missing[which]:
+            unused = f"the output does not depend on {self.subject.names[which]}"
+            check.note = f"{unused}; {check.note}" if check.note else unused
+        self.report.checks.append(check)
+        self.report.findings += findings
+        for finding in findings:
+            finding.upstream = ex.weights
+        if check.note:
+            self.report.notes.append(f"{check.input}: {check.note}")
+        if compared.how:
+            check.note = f"{check.note}; {compared.how}" if check.note else compared.how
+
+
+def element(session: Session, which: int, entry: int) -> tuple[list[int], float]:
+    """The index and the value of one entry of an input."""
+    array = session.subject.arrays[which]
+    index: Any = np.unravel_index(entry, array.shape)
+    return [int(i) for i in index], float(array.reshape(-1)[entry])

@@ -1,0 +1,144 @@
+"""All entries of some inputs at once, along directions; what those lead to, one by one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from kael.checker import directions
+from kael.checker.entries import Compared, Heads, blank
+from kael.checker.kinks import Verdict
+from kael.checker.model import Array, Floats
+from kael.checker.one_by_one import compare_some, settle
+from kael.checker.session import Session
+
+# Up to here, all inputs together, every entry has its own differences; above, random directions
+# look at all of them at once.
+ENTRIES_ONE_BY_ONE = 48
+
+# How many entries, where a direction differs, are looked at to tell few wrong ones from many.
+SAMPLED = 12
+
+
+def by_directions(session: Session, size: int) -> bool:
+    """Whether directions look at this many entries, or each has its own differences."""
+    mode = session.options.mode
+    return mode == "fast" or (mode == "projection" and size > ENTRIES_ONE_BY_ONE)
+
+
+def compare_together(
+    session: Session, inputs: list[int], analytic: list[Floats], heads: Heads
+) -> list[tuple[Compared, list[str]]]:
+    """Compare all entries of some inputs; what was compared of each, and the notes on it."""
+    subject = session.subject
+    bounds = np.cumsum([0, *(len(rows) for rows in analytic)])
+    size = int(bounds[-1])
+    line = analytic[0] if len(analytic) == 1 else np.concatenate(analytic)
+    left = session.left()
+    widely = False
+    extra = np.arange(0)
+    search = partial(
+        directions.search,
+        subject,
+        inputs,
+        line,
+        heads,
+        session.tolerance,
+        budget=directions.MOST_EVALUATIONS if left is None else left,
+    )
+    with subject.recording():
+        found = search(session.random(size), agreed_only=True)
+    firsts: list[Compared | None] = [None] * len(inputs)
+    if found.differs:
+        sample = session.random(size, 1).choice(size, min(SAMPLED, size), replace=False)
+        firsts = _one_by_one(session, inputs, bounds, np.sort(sample), analytic, heads)
+        seen = [one.wrong for one in firsts if one is not None]
+        widely = bool(np.concatenate(seen).mean() > 0.3)
+        if widely:
+            drawn = session.random(size, 2).choice(size, min(64, size), replace=False)
+        else:
+            with subject.recording():
+                found = search(session.random(size))
+            drawn = np.array(found.suspects, dtype=np.int64)
+        extra = np.setdiff1d(drawn, sample)
+    elif session.options.mode != "fast" and (left is None or 3 * len(found.blunt) < left):
+        extra = np.array(found.blunt, dtype=np.int64)
+    more = _one_by_one(session, inputs, bounds, extra, analytic, heads)
+    several = len(inputs) > 1
+    answers = []
+    for place, which in enumerate(inputs):
+        notes: list[str] = []
+        compared = _joined(firsts[place], more[place])
+        settle(session, which, compared, heads, notes)
+        _sum_up(session, which, compared, found, len(analytic[place]), widely, several, notes)
+        answers.append((compared, notes))
+    return answers
+
+
+def _one_by_one(
+    session: Session,
+    inputs: list[int],
+    bounds: Array,
+    entries: Array,
+    analytic: list[Floats],
+    heads: Heads,
+) -> list[Compared | None]:
+    judged: list[Compared | None] = []
+    for place, which in enumerate(inputs):
+        own = entries[(entries >= bounds[place]) & (entries < bounds[place + 1])]
+        own = np.sort(own) - bounds[place]
+        rows = analytic[place]
+        judged.append(compare_some(session, which, own, rows, heads) if len(own) else None)
+    return judged
+
+
+def _sum_up(
+    session: Session,
+    which: int,
+    compared: Compared,
+    found: directions.Directed,
+    size: int,
+    widely: bool,
+    several: bool,
+    notes: list[str],
+) -> None:
+    """What the directions say of the entries that were not looked at one by one."""
+    wrong = int(compared.wrong.sum())
+    name = session.subject.names[which]
+    compared.covered = size
+    compared.excess = found.excess
+    if found.directions and not widely:
+        all_inputs = " of all inputs" if several else ""
+        compared.how = (
+            f"{found.directions} random directions over the entries{all_inputs}; "
+            f"an error above {found.sharpness:.2g} in one entry would have been seen"
+        )
+        session.report.smallest_error_seen[name] = found.sharpness
+    looked = len(compared.entries)
+    if widely or (found.unresolved and wrong):
+        notes.append(f"{wrong} of the {looked} entries looked at one by one are wrong")
+    elif found.unresolved and found.between:
+        notes.append("many entries are at kinks; along random directions the slopes enclose")
+    elif found.unresolved or found.vague:
+        compared.doubt = "more differs along random directions than single entries account for"
+
+
+def _joined(*parts: Compared | None) -> Compared:
+    given = [part for part in parts if part is not None]
+    if len(given) == 1:
+        return given[0]
+    if not given:
+        return blank(np.zeros(0))
+    verdicts: dict[tuple[int, int], Verdict] = {}
+    for part in given:
+        verdicts.update(part.verdicts)
+    return Compared(
+        np.concatenate([part.entries for part in given]),
+        np.concatenate([part.heads for part in given]),
+        np.concatenate([part.analytic for part in given]),
+        np.concatenate([part.numeric for part in given]),
+        np.concatenate([part.error for part in given]),
+        np.concatenate([part.status for part in given]),
+        verdicts,
+    )
