@@ -51,7 +51,8 @@ def _read(file: Path) -> dict[str, Any]:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CommandError(f"{file}: cannot be read as TOML: {error}") from error
-    table = document.get("tool", {}).get("kael", {})
+    tool = document.get("tool", {})
+    table = tool.get("kael", {}) if isinstance(tool, dict) else tool
     if not isinstance(table, dict):
         raise CommandError(f"{file}: [tool.kael] must be a table")
     for key in table:

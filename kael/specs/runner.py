@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kael.engine.backward import backward as walk_backward
-from kael.engine.hooks import Anomaly, Watch, Watches
+from kael.engine.hooks import Anomaly, Watch, Watches, anomaly_enabled
 from kael.engine.node import Node
 from kael.errors import KaelError
 from kael.specs.expression import Expression, current_span
@@ -117,6 +117,8 @@ class Evaluated:
         """
         if isinstance(error, KaelError):
             message, _, detail = str(error).partition("\n")
+            if anomaly_enabled() and message.endswith(" in its gradient"):
+                return AnomalyError(message, self.place, detail=detail or None)
             hint = REDUCE if "only for scalar outputs" in message else None
             return SpecError(message, self.place, detail=detail or None, hint=hint)
         if isinstance(self.instance.spec.output, Expression):

@@ -1,5 +1,6 @@
 """`kael anomaly`: where a NaN or an infinity is born."""
 
+import os
 from typing import Any
 
 from kael.inspect.anomaly import Finding, block, find
@@ -12,6 +13,8 @@ from kael_cli.output import Output
 from kael_cli.showing import show
 
 OPTIONS = AnomalyOptions
+
+DETECTION = "KAEL_DETECT_ANOMALY"
 
 NONE = "no anomaly: every value and gradient is finite\n"
 
@@ -35,6 +38,16 @@ class _Line:
 
 def run(options: AnomalyOptions) -> int:
     """Print the anomalies of each target, those that did harm first."""
+    # What the variable asks for is done here anyway, and would stop at the first NaN.
+    asked = os.environ.pop(DETECTION, None)
+    try:
+        return _run(options)
+    finally:
+        if asked is not None:
+            os.environ[DETECTION] = asked
+
+
+def _run(options: AnomalyOptions) -> int:
 
     def look(instance: Instance) -> list[Finding]:
         evaluated = recorded(instance, options.seed or 0)

@@ -57,3 +57,10 @@ def test_a_wrong_table_is_refused(tmp_path, text, problem):
         spec_paths(tmp_path)
     assert problem in str(caught.value)
     assert "pyproject.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["tool = 3\n", "[tool]\nkael = 3\n", "tool = []\n"])
+def test_a_table_that_is_none_is_an_error(tmp_path, text):
+    write(tmp_path, text)
+    with pytest.raises(CommandError, match=r"\[tool.kael\] must be a table"):
+        spec_paths(tmp_path)

@@ -146,6 +146,22 @@ def test_the_environment_turns_anomaly_detection_on(kael, monkeypatch):
     assert kael("backward", "where(x > 0, log(x), x*2).sum()", "-i", "x=[0, 1]").code == 1
 
 
+def test_anomaly_finds_all_there_is_whatever_the_environment_says(kael, monkeypatch):
+    arguments = ("anomaly", "where(x > 0, log(x), x*2).sum()", "-i", "x=[0, 1]")
+    without = kael(*arguments)
+    monkeypatch.setenv("KAEL_DETECT_ANOMALY", "1")
+    assert kael(*arguments) == without
+    assert os.environ["KAEL_DETECT_ANOMALY"] == "1"
+
+
+@pytest.mark.parametrize("command", [("explain",), ("dot", "--grads")])
+def test_a_nan_met_by_detection_is_an_anomaly_in_every_command(kael, monkeypatch, command):
+    monkeypatch.setenv("KAEL_DETECT_ANOMALY", "1")
+    ran = kael(*command, "where(x > 0, log(x), x*2).sum()", "-i", "x=[0, 1]")
+    assert ran.code == 1
+    assert "Function LogBackward returned NaN in its gradient" in ran.err
+
+
 def test_a_name_without_a_value_is_drawn_and_noted(kael):
     first = kael("backward", "x * 2")
     assert first.code == 0
