@@ -508,3 +508,9 @@ def test_a_quoted_generator_is_still_one() -> None:
         "x": (2,),
         "y": (3,),
     }
+
+
+def test_a_formula_cut_by_the_brackets_of_yaml_says_to_quote_it() -> None:
+    message = error("specs: [{inputs: {x: [1]}, output: (x[0]*3).sum()}]\n")
+    assert message.startswith("f.yaml:1:38: not YAML: expected ',' or '}', but got '['")
+    assert message.endswith("put the expression in quotes")
