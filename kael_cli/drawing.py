@@ -33,7 +33,7 @@ def draw(options: GraphOptions, render: Render, *, most: int | None = None) -> i
         graph, shown = drawn(instance, options)
         return shown.fold(graph).as_json()
 
-    return show(options, text, row, admit=only_one)
+    return show(options, text, row, {"nodes": [], "edges": []}, admit=only_one)
 
 
 def drawn(instance: Instance, options: GraphOptions) -> tuple[Graph, DotOptions]:

@@ -97,7 +97,7 @@ def selected(instances: Sequence[Instance], options: GradcheckOptions) -> list[I
     chosen = list(instances)
     if options.select is not None:
         wanted = matcher(options.select)
-        chosen = [one for one in chosen if wanted((one.spec.name, one.case or ""))]
+        chosen = [one for one in chosen if wanted((one.spec.name, one.case or "", one.title))]
     if options.tag:
         has = tagged(options.tag)
         chosen = [one for one in chosen if has(one.spec.tags)]

@@ -4,6 +4,7 @@ A class here is a command line: its annotations are Typer's, its attributes the 
 only parses; what the options do is the business of `kael_cli.commands`.
 """
 
+import re
 from inspect import Parameter, Signature, get_annotations
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -246,9 +247,16 @@ def _explained(error: typer.TyperException, command: Any) -> str:
     option = getattr(error, "option_name", None)
     known = [word for param in command.params for word in param.opts]
     if option is None or option in known:
-        message = error.format_message()
-        return message[:1].lower() + message[1:].rstrip(".")
+        return _plainly(error.format_message())
     hint = did_you_mean(option, [word for word in known if word.startswith("--")])
     if len(option) == 2 and not hint:
         hint = "; a target that begins with '-' goes after '--'"
     return f"unknown option '{option}'{hint}"
+
+
+def _plainly(message: str) -> str:
+    """The parser's sentence as one of ours, without the names of Python's types."""
+    message = message[:1].lower() + message[1:].rstrip(".")
+    message = re.sub(r"is not a valid int(eger)?( range)?$", "is not an integer", message)
+    message = re.sub(r"is not a valid float( range)?$", "is not a number", message)
+    return re.sub(r"is not in the range x>=(\S+)$", r"is below \1", message)

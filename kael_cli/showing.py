@@ -26,11 +26,16 @@ MOST_LISTED = 20
 
 
 def show(
-    options: Shown, text: Text, row: Callable[[Instance], Row], admit: Admit | None = None
+    options: Shown,
+    text: Text,
+    row: Callable[[Instance], Row],
+    nothing: Row,
+    admit: Admit | None = None,
 ) -> int:
     """Show every target: as text as soon as it is known, or as one JSON document.
 
     `text` may return a code, and `row` a status, where a check was asked for and does not hold.
+    `nothing` is what stands in the place of a row where there is an error: the same keys.
     `admit` sees what was loaded, and the command's name, and may refuse it.
     """
     with default_dtype(options), Output(options) as output:
@@ -40,7 +45,7 @@ def show(
         for note in loaded.notes:
             output.note(note)
         if options.format == "json":
-            return _document(loaded, row, output)
+            return _document(loaded, row, nothing, output)
         return _texts(loaded, text, output)
 
 
@@ -77,13 +82,16 @@ def _texts(loaded: Selection, text: Text, output: Output) -> int:
     return code
 
 
-def _document(loaded: Selection, row: Callable[[Instance], Row], output: Output) -> int:
+def _document(
+    loaded: Selection, row: Callable[[Instance], Row], nothing: Row, output: Output
+) -> int:
     from kael_cli.reporters.json import document
 
     rows: list[Row] = []
     code = Exit.HOLDS
     for error in loaded.errors:
-        rows.append({**_nameless(error), "status": "error", "error": described(error)})
+        fault = {"error": described(error)}
+        rows.append({**_nameless(error), "status": "error", **nothing, **fault})
         code = Exit.UNUSABLE
     for instance in loaded.instances:
         place = instance.place
@@ -94,7 +102,8 @@ def _document(loaded: Selection, row: Callable[[Instance], Row], output: Output)
             code = Exit.FAILED if rows[-1]["status"] == "failed" else code
         except KaelError as raised:
             status = "failed" if isinstance(raised, AnomalyError) else "error"
-            rows.append({**head, "status": status, "error": described(located(raised, instance))})
+            fault = {"error": described(located(raised, instance))}
+            rows.append({**head, "status": status, **nothing, **fault})
             code = _worse(code, raised)
     output.write(document(rows))
     return code

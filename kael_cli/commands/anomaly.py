@@ -77,7 +77,7 @@ def _run(options: AnomalyOptions) -> int:
         status = "failed" if _harmful(findings) else "passed"
         return {"status": status, "findings": [finding.as_json() for finding in findings]}
 
-    return show(options, text, row)
+    return show(options, text, row, {"findings": []})
 
 
 def _harmful(findings: list[Finding]) -> bool:

@@ -44,7 +44,7 @@ def run(options: BackwardOptions) -> int:
         }
         return {"output": _array(evaluated.output), "grads": grads}
 
-    return show(options, text, row)
+    return show(options, text, row, {"output": None, "grads": {}})
 
 
 def _table(evaluated: Evaluated, *, full: bool) -> str:

@@ -13,6 +13,10 @@ from kael_cli.showing import only_one, show
 
 OPTIONS = ExplainOptions
 
+KEYS = ("nodes", "edges", "output", "inputs", "forward", "counts", "steps", "checks")
+NOTHING: dict[str, Any] = {key: None if key == "output" else [] for key in KEYS}
+"""What the document of a spec that cannot be explained has under the keys of one that can."""
+
 
 def run(options: ExplainOptions) -> int:
     """Print the worked example of the one target."""
@@ -28,7 +32,7 @@ def run(options: ExplainOptions) -> int:
     def row(instance: Instance) -> dict[str, Any]:
         return example.document(_explained(instance, options))
 
-    return show(options, text, row, admit=only_one)
+    return show(options, text, row, NOTHING, admit=only_one)
 
 
 def _explained(instance: Instance, options: ExplainOptions) -> example.Explanation:
@@ -37,7 +41,11 @@ def _explained(instance: Instance, options: ExplainOptions) -> example.Explanati
     claims = []
     for name, value in claims_of(evaluated).items():
         claim = instance.spec.derivatives[name]
-        shown = claim.text if isinstance(claim, Expression) else f"{claim.__name__}(…)"
+        shown = (
+            claim.text
+            if isinstance(claim, Expression)
+            else f"{getattr(claim, '__name__', 'a function')}(…)"
+        )
         claims.append(example.Claim(name, shown, value))
     try:
         return example.explain(

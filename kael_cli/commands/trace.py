@@ -45,7 +45,7 @@ def run(options: TraceOptions) -> int:
 
         return {"steps": records(walked(instance), values=options.values)}
 
-    return show(options, text, row)
+    return show(options, text, row, {"steps": []})
 
 
 def _rendered(rows: list[Any], options: TraceOptions) -> str:

@@ -431,3 +431,24 @@ def test_complex_results_of_code_outside_are_errors(kael, tmp_path, command):
     ran = kael(command, str(path))
     assert ran.code == 2
     assert "real numbers, got complex128" in ran.out + ran.err
+
+
+def test_a_title_selects_its_own_case(kael, project):
+    project(good=GOOD)
+    ran = kael("gradcheck", "specs/good.yaml", "-k", "gate[zero]", "--format", "json")
+    assert [(row["spec"], row["case"]) for row in results(ran)] == [("gate", "zero")]
+
+
+def test_claims_may_be_any_callable(kael, tmp_path):
+    path = tmp_path / "partial.py"
+    path.write_text(
+        "import functools, kael\n"
+        "claim = functools.partial(lambda factor, x: factor * x, 2)\n"
+        "@kael.spec(x=[1.0], derivatives={'x': claim})\n"
+        "def f(x): return (x * x).sum()\n"
+        "@kael.spec(x=[1.0], grad=claim)\n"
+        "def g(x): return (x * x).sum()\n",
+        encoding="utf-8",
+    )
+    assert kael("gradcheck", str(path)).code == 0
+    assert "a function(…)" in kael("explain", f"{path}::f").out

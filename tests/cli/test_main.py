@@ -215,3 +215,17 @@ def test_an_interrupt_from_the_keyboard_is_130():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 130
     assert ran.stderr == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--seed=x", "invalid value for '--seed': 'x' is not an integer"),
+        ("--samples=1.5", "invalid value for '--samples': '1.5' is not an integer"),
+        ("--samples=-1", "invalid value for '--samples': -1 is below 0"),
+        ("--eps=x", "invalid value for '--eps': 'x' is not a number"),
+        ("--max-elements=0", "invalid value for '--max-elements': 0 is below 1"),
+    ],
+)
+def test_a_wrong_number_is_told_in_plain_words(kael, option, message):
+    assert kael("gradcheck", "x", option) == (2, "", f"error: kael gradcheck: {message}\n")

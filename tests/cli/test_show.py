@@ -209,6 +209,15 @@ def test_a_broken_spec_still_yields_json(kael):
     }
 
 
+@pytest.mark.parametrize("command", ["backward", "trace", "anomaly", "dot", "tree", "explain"])
+@pytest.mark.parametrize("target", ["tahn(x)", "x @ x @ x", "nowhere.yaml"])
+def test_a_document_has_the_same_keys_for_a_spec_that_is_broken(kael, command, target):
+    right = json.loads(kael(command, "(x * 2).sum()", *X, "--format", "json").out)
+    wrong = json.loads(kael(command, target, *X, "--format", "json").out)
+    assert wrong["results"][0]["status"] == "error"
+    assert list(wrong["results"][0]) == list(right["results"][0])
+
+
 def test_several_results_have_titles_and_only_the_base_is_shown(kael, file):
     ran = kael("trace", file)
     assert [line for line in ran.out.splitlines() if line[0] == "#"] == ["# gate", "# square"]
