@@ -11,6 +11,7 @@ import numpy as np
 
 from kael.errors import KaelIndexError
 from kael.kernels.axes import Array, Dim, add_reduce, as_axes, max_reduce, restore_dims
+from kael.kernels.reductions import is_safe
 
 
 def softmax(x: Array, dim: int) -> Array:
@@ -117,8 +118,8 @@ def standardize(x: Array, normalized_dims: int, eps: float) -> Array:
     axes = tuple(range(x.ndim - normalized_dims, x.ndim))
     if x.size == 0:
         return np.empty_like(x)
-    out = np.asarray(x - np.mean(x, axis=axes, keepdims=True))
-    out /= np.sqrt(np.mean(out * out, axis=axes, keepdims=True) + eps)
+    out, scale, _ = _deviations(x, axes, eps)
+    out /= scale
     return out
 
 
@@ -127,8 +128,29 @@ def standardize_backward(g: Array, x: Array, out: Array, normalized_dims: int, e
     axes = tuple(range(x.ndim - normalized_dims, x.ndim))
     if x.size == 0:
         return np.empty_like(x)
-    scale = np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
-    return np.asarray(_centred(g, out, axes) / scale)
+    _, scale, unit = _deviations(x, axes, eps)
+    return np.asarray(_centred(g, out, axes) / (scale * unit))
+
+
+def _deviations(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Any]:
+    """x - mean and sqrt(var + eps), in a unit of each row, and that unit.
+
+    The unit is 1 unless a square would over- or underflow, then a power of two as large as the row.
+    """
+    centred, total = _squares(x, axes, eps)
+    if is_safe(total, x.dtype):
+        return centred, np.sqrt(total), 1
+    top = np.max(np.abs(x), axis=axes, keepdims=True, initial=x.dtype.type(np.sqrt(eps)))
+    exponent = np.where(np.isfinite(top) & (top > 0), np.frexp(top)[1] - 1, 0)
+    unit = np.ldexp(x.dtype.type(1), exponent)
+    centred, total = _squares(np.asarray(x / unit), axes, x.dtype.type(eps) / unit / unit)
+    return centred, np.sqrt(total), unit
+
+
+def _squares(x: Array, axes: tuple[int, ...], eps: Any) -> tuple[Array, Array]:
+    """x - mean and var + eps."""
+    centred = np.asarray(x - np.mean(x, axis=axes, keepdims=True))
+    return centred, np.asarray(np.mean(centred * centred, axis=axes, keepdims=True) + eps)
 
 
 def _centred(g: Array, out: Array, axes: tuple[int, ...]) -> Any:

@@ -11,10 +11,21 @@ import numpy as np
 from kael.kernels import buffers
 from kael.kernels.axes import Array, Dim, as_axes
 from kael.kernels.compiled.jit import FLOATS, contiguous, kernel, spread
-from kael.kernels.compiled.scalar import exp, exp_sum, row_dot, row_max, row_squares, row_sum
+from kael.kernels.compiled.scalar import (
+    exp,
+    exp_sum,
+    row_dot,
+    row_max,
+    row_moments,
+    row_squares,
+    row_sum,
+    row_unit,
+)
 from kael.kernels.rows import check_index
 
 SCRATCH = 512
+# Below this sum of squares, terms that matter may be among those that underflowed.
+LOW = float(np.finfo(np.float64).tiny) / float(np.finfo(np.float64).eps) ** 2
 
 
 @kernel
@@ -106,9 +117,16 @@ def _standardize(x: Any, out: Any, eps: Any) -> None:
     for row in range(x.shape[0]):
         a, o = x[row], out[row]
         mean = row_sum(a) / a.size
-        scale = math.sqrt(row_squares(a, mean) / a.size + eps)
+        total = row_squares(a, mean) / a.size + eps
+        if LOW < total < np.inf:
+            scale = math.sqrt(total)
+            for i in range(a.size):
+                o[i] = (a[i] - mean) / scale
+            continue
+        unit = row_unit(a, eps)
+        mean, scale = row_moments(a, unit, eps)
         for i in range(a.size):
-            o[i] = (a[i] - mean) / scale
+            o[i] = (a[i] / unit - mean) / scale
 
 
 @kernel
@@ -116,7 +134,11 @@ def _standardize_backward(g: Any, x: Any, y: Any, out: Any, eps: Any) -> None:
     for row in range(x.shape[0]):
         a, b, u, o = x[row], y[row], g[row], out[row]
         mean = row_sum(a) / a.size
-        scale = math.sqrt(row_squares(a, mean) / a.size + eps)
+        total = row_squares(a, mean) / a.size + eps
+        scale = math.sqrt(total)
+        if not LOW < total < np.inf:
+            unit = row_unit(a, eps)
+            scale = row_moments(a, unit, eps)[1] * unit
         mean_g = row_sum(u) / a.size
         mean_gy = row_dot(u, b) / a.size
         for i in range(a.size):

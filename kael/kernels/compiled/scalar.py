@@ -1,4 +1,4 @@
-"""Parts of compiled kernels: exp within 1 ulp, and sums, dots and maxima of a row.
+"""Parts of compiled kernels: exp within 1 ulp; sums, dots, maxima and moments of a row.
 
 The loops are written so that LLVM makes vector code of them without fastmath: exp has no branch
 and no call, and each reduction keeps eight partial results.
@@ -6,6 +6,7 @@ and no call, and each reduction keeps eight partial results.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import llvmlite.binding  # type: ignore[import-untyped]
@@ -148,6 +149,28 @@ def row_squares(a: Any, centre: Any) -> Any:
     for i in range(even, a.size):
         s0 += (a[i] - centre) ** 2
     return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@inlined
+def row_unit(a: Any, eps: Any) -> Any:
+    """A power of two as large as the row, so that squares fit in it; 1 if there is none."""
+    top = math.sqrt(eps)
+    for i in range(a.size):
+        top = max(top, abs(np.float64(a[i])))
+    return math.ldexp(1.0, math.frexp(top)[1] - 1) if 0 < top < np.inf else 1.0
+
+
+@inlined
+def row_moments(a: Any, unit: Any, eps: Any) -> Any:
+    """The mean and sqrt(var + eps) of the row, measured in `unit`."""
+    mean = np.float64(0)
+    for i in range(a.size):
+        mean += a[i] / unit
+    mean /= a.size
+    total = np.float64(0)
+    for i in range(a.size):
+        total += (a[i] / unit - mean) ** 2
+    return mean, math.sqrt(total / a.size + eps / unit / unit)
 
 
 @inlined
