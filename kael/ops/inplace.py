@@ -79,18 +79,23 @@ def _source(target: Tensor, value: Any, name: str, real: bool = False) -> Tensor
     else:
         source = value if isinstance(value, Tensor) else Tensor(as_array(value))
     check_grad_rules(target, source, name)
-    kind = "f" if real else source.dtype.kind
-    if "biuf".index(kind) > "biuf".index(target.dtype.kind):
-        raise KaelTypeError(
-            f"{name}: a result of dtype {source.dtype} does not fit into a tensor of dtype "
-            f"{target.dtype}; convert it with to()"
-        )
+    _check_kind(target, source, name, real)
     if shapes.broadcast(name, target.shape, source.shape) != target.shape:
         raise KaelValueError(
             f"{name}: shape {shapes.text(source.shape)} does not broadcast to the tensor's "
             f"shape {shapes.text(target.shape)}"
         )
     return source
+
+
+def _check_kind(target: Tensor, source: Tensor, name: str, real: bool = False) -> None:
+    """Refuse a real result in an integer tensor, and an integer one in a boolean tensor."""
+    kind = "f" if real else source.dtype.kind
+    if "biuf".index(kind) > "biuf".index(target.dtype.kind):
+        raise KaelTypeError(
+            f"{name}: a result of dtype {source.dtype} does not fit into a tensor of dtype "
+            f"{target.dtype}; convert it with to()"
+        )
 
 
 def _arithmetic(
@@ -212,6 +217,8 @@ def setitem(self: Tensor, items: Any, value: Any) -> None:
     """Write `value`, broadcast, at an index, slice, mask or index tensor."""
     source = _source_of_item(self, value)
     check_grad_rules(self, source, "__setitem__")
+    if source.dtype.kind == "f":  # an integer 0 or 1 may be written into a mask
+        _check_kind(self, source, "__setitem__")
     view, read = located(self.detach(), items)
     at = points(checked_items(view, read)) if read else ...
     values = source._array
@@ -226,6 +233,8 @@ def _source_of_item(self: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     given = as_array(value)
+    if given.dtype.kind == "f" and self.dtype.kind != "f":
+        return Tensor(given)
     if isinstance(value, (int, float)) or self.dtype.kind == "f":
         return Tensor(as_array(given, self.dtype))
     return Tensor(given)

@@ -44,7 +44,12 @@ def _power(x: Array, exponent: Array) -> Array:
             return np.asarray(x * x)
         if exponent == 1:
             return np.array(x)
-    return np.asarray(np.power(x, exponent))
+    out = np.asarray(np.power(x, exponent))
+    halves = exponent == 0.5
+    if halves.any():
+        # For some strides NumPy takes the square root, which is NaN at -inf and -0.0 at -0.0.
+        np.copyto(out, np.sqrt(np.abs(x)), where=halves & ((x == 0) | (x == -np.inf)))
+    return out
 
 
 def _pow_base(g: Array, x: Array, exponent: Array) -> Array:
@@ -185,7 +190,7 @@ reciprocal = unary(
     doc="Return 1 / x.",
 )  # fmt: skip
 square = unary(
-    "square", np.square,
+    "square", lambda x: np.square(x, dtype=np.int64 if x.dtype.kind == "b" else None),
     vjp=lambda g, x: g * (2 * x), text="g * 2 * x",
     domain=normal, real=False,
     doc="Return x * x.",
