@@ -62,7 +62,7 @@ def operation_shape(name: str, values: list[Any]) -> tuple[int, ...] | None:
     rule = GROWING.get(name)
     try:
         return None if rule is None else rule(*values)
-    except (TypeError, ValueError, IndexError, AttributeError):
+    except (TypeError, ValueError, LookupError, AttributeError):
         return None
 
 
@@ -114,13 +114,20 @@ def contracted(equation: Any, *tensors: Any) -> tuple[int, ...]:
     """Return the shape of `einsum`, from the letters of its output."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    terms, _, output = equation.replace(" ", "").partition("->")
+    terms, arrow, output = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
+    hidden: list[tuple[int, ...]] = []
     for term, tensor in zip(terms.split(","), tensors, strict=True):
-        sizes |= dict(zip(term, tensor.shape, strict=True))
-    if "->" not in equation:
-        output = "".join(letter for letter in sizes if terms.count(letter) == 1)
-    return tuple(sizes[letter] for letter in output)
+        before, dots, after = term.partition("...")
+        end = tensor.ndim - len(after)
+        if dots:
+            hidden.append(tensor.shape[len(before) : end])
+        named = tensor.shape[: len(before)] + tensor.shape[end:] if dots else tensor.shape
+        sizes |= dict(zip(before + after, named, strict=True))
+    if not arrow:
+        output = "..." + "".join(letter for letter in sizes if terms.count(letter) == 1)
+    front = broadcast(*hidden) if "..." in output else ()
+    return (*front, *(sizes[letter] for letter in output.replace("...", "")))
 
 
 def tensordot(first: Any, second: Any, dims: Any = 2, *_: Any) -> tuple[int, ...]:
