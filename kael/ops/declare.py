@@ -242,6 +242,11 @@ class Operation:
             raise KaelTypeError(f"{self.name} takes tensors and numbers, got {value!r}")
         if beside is not None and isinstance(value, (int, float)):
             return constant(value, beside)
+        if isinstance(value, (list, tuple)) and _has_history(value):
+            raise KaelTypeError(
+                f"{self.name} takes a tensor, and a list of tensors is none: its history would be "
+                "lost\nstack or cat makes one tensor of them"
+            )
         return Tensor(as_array(value))
 
     def _plain(self, name: str, value: Any) -> Any:
@@ -413,6 +418,16 @@ class Composite:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+
+def _has_history(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Tell whether a tensor in nested lists requires a gradient."""
+    return any(
+        value._requires_grad
+        if isinstance(value, Tensor)
+        else isinstance(value, (list, tuple)) and _has_history(value)
+        for value in values
+    )
 
 
 def _picker(at: Sequence[int]) -> Picker:

@@ -110,3 +110,23 @@ def test_numbers_beyond_a_floating_dtype():
     assert (single + 1e300).tolist() == [np.inf]
     with pytest.raises(kael.KaelValueError, match="does not fit into float32"):
         single + 10**400
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: kael.sum([x, x]),
+        lambda x: kael.exp([[x, 1.0]]),
+        lambda x: x * [x, x],
+        lambda x: kael.where(x > 0, [x, x], 0.0),
+        lambda x: kael.sum(kael.split(x, 1)),
+    ],
+)
+def test_a_list_of_tensors_with_history_is_no_tensor(call):
+    x = kael.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(kael.KaelTypeError, match="its history would be lost"):
+        call(x)
+
+
+def test_a_list_of_tensors_without_history_is_a_constant():
+    assert kael.sum([kael.tensor(1.0), 2.0]).item() == 3.0
