@@ -120,20 +120,31 @@ def _hold_against_differences(
     """
     if not numeric.size:
         return np.zeros(0, dtype=np.bool_)
-    x = np.abs(subject.arrays[which].reshape(-1)[entries])
-    steps = 1e-6 * np.maximum(1.0, x)
-    up, above = probe(which, entries, steps)
-    down, below = probe(which, entries, -steps)
-    right, noise = heads.changes(above)
-    left, _ = heads.changes(below)
-    width = up - down
-    difference = (right - left)[:, 0] / width
+    width, right, left, noise = _differences(subject, which, entries, heads, probe, 1e-6)
+    difference = (right + left) / 2
     size = np.maximum(np.abs(difference), np.abs(numeric))
-    bent = np.abs(right[:, 0] / up - left[:, 0] / down)
-    allowed = _ALIKE * size + 40 * noise[:, 0] / width + bent + 1e-5
+    bent = np.abs(right - left)
+    allowed = _ALIKE * size + 40 * noise / width + bent + 1e-5
     if (np.abs(difference - numeric) > allowed).any():
         raise KaelValueError(
             "mode complex: the complex step and real differences disagree, so part of the "
             "formula does not extend to complex numbers or leaves the graph: use mode adaptive"
         )
-    return np.asarray(bent > _ALIKE * size + 40 * noise[:, 0] / width)
+    sharp = bent > _ALIKE * size + 40 * noise / width
+    if sharp.any():
+        # A kink looks the same closer by, curvature does not.
+        _, right, left, _ = _differences(subject, which, entries, heads, probe, 1e-7)
+        sharp &= np.abs(right - left) > 0.5 * bent
+    return np.asarray(sharp)
+
+
+def _differences(
+    subject: TensorSubject, which: int, entries: Array, heads: Heads, probe: Probe, step: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The width from one end to the other, the slopes to both sides, and the rounding."""
+    steps = step * np.maximum(1.0, np.abs(subject.arrays[which].reshape(-1)[entries]))
+    up, above = probe(which, entries, steps)
+    down, below = probe(which, entries, -steps)
+    right, noise = heads.changes(above)
+    left, _ = heads.changes(below)
+    return up - down, right[:, 0] / up, left[:, 0] / down, noise[:, 0]

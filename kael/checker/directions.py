@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from kael.checker.entries import Heads
 from kael.checker.kinks import SURE, Tolerance
 from kael.checker.model import Array, Floats
-from kael.checker.numeric import EPSILON, Ladder, slope
+from kael.checker.numeric import EPSILON, Estimate, Ladder, slope
 from kael.checker.subject import Subject
 
 # Random lengths and one way for all; between them plain signs, where they cost next to nothing.
@@ -28,10 +29,12 @@ SMALL = 256
 
 MOST_SUSPECTS = 96
 MOST_BLUNT = 512
+# Of those that even the absolute tolerance covers.
+MOST_SMALL = 64
 MOST_EVALUATIONS = 900
 
 # The least that is called a difference, as a share of the root of the sum of squared terms.
-_FLOOR, _FLOOR_FLOAT32 = 1e-8, 3e-5
+_FLOOR, _FLOOR_FLOAT32 = 1e-9, 3e-5
 
 _FIRST = (8.3e-5, 8.3e-6)
 _MORE = (8.3e-7, 8.3e-4, 8.3e-8, 8.3e-3, 8.3e-9)
@@ -45,7 +48,7 @@ class Directed:
     that more differs than could be traced to single entries; `between` that there the two sides
     have different slopes which enclose the analytic one; `vague` that a difference came and went
     with the steps. `blunt` are entries, if not too many, in which an error that the rule of
-    comparison forbids would not have been seen.
+    comparison forbids would not have been seen; `unseen` says how many others there are.
     """
 
     suspects: list[int] = field(default_factory=list)
@@ -56,13 +59,13 @@ class Directed:
     vague: bool = False
     excess: float = 0.0
     differs: bool = False
-    sharpness_here: float = 0.0
+    sharpness_here: float = np.inf
     blunt: list[int] = field(default_factory=list)
+    unseen: int = 0
 
     def saw(self, allowed: Floats, off: Floats) -> None:
-        """Keep the bluntest look and the largest difference of the directions that agreed."""
-        self.sharpness = max(self.sharpness, float(allowed.max()))
-        self.sharpness_here = max(self.sharpness_here, float(allowed.max()))
+        """Keep the sharpest look and the largest difference of the directions that agreed."""
+        self.sharpness_here = min(self.sharpness_here, float(allowed.max()))
         self.excess = max(self.excess, float(off.max()))
 
 
@@ -189,7 +192,7 @@ class _Search:
     def group(self, left: Array) -> None:
         """Directions over one group: each that differs is halved, and what it led to set apart."""
         found, clean, vanished = self.found, 0, 0
-        found.sharpness_here = 0.0
+        found.sharpness_here = np.inf
         drift: Floats | None = None
         wanted = DIRECTIONS_IF_SMALL if len(left) <= SMALL else DIRECTIONS
         while clean < wanted and len(left):
@@ -219,11 +222,19 @@ class _Search:
     def add_blunt(self, entries: Array) -> None:
         """Keep the entries for which the look was not as sharp as the rule of comparison."""
         walker, rule = self.walker, self.tolerance
+        if not np.isfinite(self.found.sharpness_here):
+            return
+        self.found.sharpness = max(self.found.sharpness, self.found.sharpness_here)
         size = np.abs(walker.analytic[entries]).max(axis=1, initial=0.0)
-        allowed = (rule.atol + rule.rtol * size) * walker.scale[entries]
-        blunt = entries[2 * self.found.sharpness_here > allowed]
-        if len(self.found.blunt) + len(blunt) <= MOST_BLUNT:
-            self.found.blunt += blunt.tolist()
+        sharp = 2 * self.found.sharpness_here / walker.scale[entries]
+        forbidden = sharp > rule.atol + rule.rtol * size
+        small = (sharp > rule.rtol * size) & (size > 0) & ~forbidden & rule.strict
+        for which, most in ((forbidden, MOST_BLUNT), (small, MOST_SMALL)):
+            blunt = entries[which]
+            if len(self.found.blunt) + len(blunt) <= most:
+                self.found.blunt += blunt.tolist()
+            else:
+                self.found.unseen += len(blunt)
 
     def signs(self, number: int, size: int, last: bool) -> Floats:
         """Random lengths and signs, then plain signs, then one way for all.
@@ -279,8 +290,9 @@ def _agrees(
         if not all(ladder.right.keys() & ladder.left.keys() for ladder in ladders):
             continue
         centrals = [ladder.central() for ladder in ladders]
+        limit = _two_steps if more is None else partial(slope, order=2)
         estimates = [
-            slope(central, 2, ladder.noise)
+            limit(central, noise=ladder.noise)
             for central, ladder in zip(centrals, ladders, strict=True)
         ]
         values = np.array([abs(e.value) for e in estimates])
@@ -295,6 +307,16 @@ def _agrees(
             last = np.array([central[-1][1] / central[-1][0] for central in centrals])
             return True, np.abs(last - [e.value for e in estimates]) + errors
     return False, None
+
+
+def _two_steps(points: list[tuple[float, float]], noise: float) -> Estimate:
+    """The limit of two central rates, and its error: most of what the second did not change."""
+    if len(points) < 2:
+        return slope(points, 2, noise)
+    (large, first), (small, second) = points
+    moved = second / small - first / large
+    value = second / small + moved / ((large / small) ** 2 - 1)
+    return Estimate(value, 0.1 * abs(moved) + 2 * noise / small, small)
 
 
 def _halve(walker: Walker, entries: Array, signs: Floats, limit: int, found: Directed) -> list[int]:

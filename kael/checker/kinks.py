@@ -98,13 +98,19 @@ def judge(analytic: float, ladder: Ladder, tolerance: Tolerance) -> Verdict:
             verdict = _at_kink(analytic, right, left, tolerance)
         else:
             central = slope(ladder.central(), 2, ladder.noise)
+            if right.error + left.error + abs(right.value - left.value) < central.error:
+                # Where the curvature jumps, as that of huber at its seam, each side is smooth.
+                apart = abs(right.value - left.value) / 2
+                error = max(right.error, left.error) + apart
+                central = Estimate((right.value + left.value) / 2, error, right.step)
             verdict = compare(analytic, central, tolerance, left, right)
     else:
         edge = right if right.error <= left.error else left
         verdict = compare(analytic, edge, tolerance, left, right, shape="edge")
-    if verdict.status == "failed" and not borne_out(analytic, verdict, ladder):
-        return _doubted(analytic, verdict, tolerance)
-    return verdict
+    if verdict.status != "failed" or not math.isfinite(analytic):
+        return verdict
+    step = borne_out(analytic, verdict, ladder)
+    return _doubted(analytic, verdict, tolerance) if step is None else replace(verdict, step=step)
 
 
 def _doubted(analytic: float, verdict: Verdict, tolerance: Tolerance) -> Verdict:
@@ -115,15 +121,13 @@ def _doubted(analytic: float, verdict: Verdict, tolerance: Tolerance) -> Verdict
     return replace(verdict, status="inconclusive", error=math.inf, reason="noise", note=note)
 
 
-def borne_out(analytic: float, verdict: Verdict, ladder: Ladder) -> bool:
-    """Whether the smallest steps that can show the difference all show it, and to both sides.
+def borne_out(analytic: float, verdict: Verdict, ladder: Ladder) -> float | None:
+    """The largest of the smallest steps that can show the difference, if all of them show it.
 
     A derivative is what small steps see. Steps are small enough where rounding is nearly all they
     see; just above, each rate must be the numeric derivative rather than the analytic one.
     cos(1e8 * x) turns over within larger steps, and abs near its kink has another slope there.
     """
-    if not math.isfinite(analytic):
-        return True
     kink = verdict.shape == "kink"
     gap = abs(verdict.numeric - analytic)
     known = ladder.noise + EPSILON * abs(ladder.value) / SURE
@@ -133,14 +137,16 @@ def borne_out(analytic: float, verdict: Verdict, ladder: Ladder) -> bool:
         if not points:
             continue
         rates = [(step, change / step) for step, change in points if gap * step > SURE * known]
-        sides.append((rates[-SEEN:], slope_there if kink else verdict.numeric, len(points)))
-    if any(len(rates) < min(SEEN, most) for rates, _, most in sides):
-        return False
-    if kink or len(sides) < 2 or verdict.shape == "edge":
-        return any(_alike(rates, near, gap) for rates, near, _ in sides) and (
-            not kink or all(_alike(rates, near, gap) for rates, near, _ in sides)
-        )
-    return _alike_together(sides[0][0], sides[1][0], verdict.numeric, gap)
+        if len(rates) < min(SEEN, len(points)):
+            return None
+        sides.append((rates[-SEEN:], slope_there if kink else verdict.numeric))
+    if kink:
+        shown = all(_alike(rates, near, gap) for rates, near in sides)
+    elif len(sides) < 2 or verdict.shape == "edge":
+        shown = any(_alike(rates, near, gap) for rates, near in sides)
+    else:
+        shown = _alike_together(sides[0][0], sides[1][0], verdict.numeric, gap)
+    return max(rates[0][0] for rates, _ in sides) if shown else None
 
 
 def _alike(rates: list[tuple[float, float]], near: float, gap: float) -> bool:

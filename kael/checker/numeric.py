@@ -21,6 +21,9 @@ EPSILON = float(np.finfo(np.float64).eps)
 # An extrapolation cannot be trusted to gain more than this over the one before it.
 _GAIN = 50.0
 
+# How many terms of the series of a rate an extrapolation may take away.
+_COLUMNS = 4
+
 # Round inputs and round steps meet in points that are special, such as x - h = 0 exactly.
 _OFF = 0.83
 
@@ -119,24 +122,28 @@ def spread(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _candidates(rates: list[float], steps: list[float], order: int, level: float) -> list[Estimate]:
-    """One extrapolated derivative for each step, Neville's scheme two columns deep."""
-    found: list[Estimate] = []
-    previous = math.nan
+    """One extrapolated derivative for each step: Neville's scheme, as deep as it gains."""
+    if len(rates) == 1:
+        return [Estimate(rates[0], math.inf, steps[0])]
+    rows = [[rates[0]]]
     for j in range(1, len(rates)):
-        first = rates[j] + (rates[j] - rates[j - 1]) / ((steps[j - 1] / steps[j]) ** order - 1)
-        if j == 1:
-            value, moved = first, abs(rates[1] - rates[0])
-        else:
-            second = first + (first - previous) / ((steps[j - 2] / steps[j]) ** order - 1)
-            value, moved = second, max(abs(second - first), abs(first - previous) / _GAIN)
-        if j + 1 < len(rates):
-            # What the next smaller step changes, beyond its rounding, this one has not seen.
-            ahead = abs(rates[j + 1] - rates[j]) - 3 * level / steps[j + 1]
-            moved = max(moved, ahead)
+        row = [rates[j]]
+        for k in range(1, min(j, _COLUMNS) + 1):
+            shrunk = (steps[j - k] / steps[j]) ** order - 1
+            row.append(row[k - 1] + (row[k - 1] - rows[j - 1][k - 1]) / shrunk)
+        rows.append(row)
+    found = [Estimate(rows[1][1], abs(rates[1] - rates[0]) + level / steps[1], steps[1])]
+    for j in range(2, len(rates)):
+        row, above = rows[j], rows[j - 1]
+        moved, value = min(
+            (max(abs(row[k] - row[k - 1]), abs(row[k - 1] - above[k - 1]) / _GAIN), row[k])
+            for k in range(2, len(row))
+        )
         found.append(Estimate(value, moved + level / steps[j], steps[j]))
-        previous = first
-    if not found:
-        found.append(Estimate(rates[0], math.inf, steps[0]))
+    for j, (value, error, step) in enumerate(found[:-1]):
+        # What the next smaller step says, but for its rounding, this one has not seen.
+        ahead = abs(rows[j + 2][1] - value) - 4 * level / steps[j + 2]
+        found[j] = Estimate(value, max(error, ahead + level / step), step)
     return found
 
 

@@ -64,7 +64,7 @@ def compare_some(
     with session.subject.recording():
         return compare_entries(
             session.subject,
-            session.probe(),
+            session.probe(len(entries)),
             which,
             entries,
             analytic[entries],

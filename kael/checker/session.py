@@ -50,13 +50,13 @@ class Session:
         """A stream of its own for each use, from the check's seed."""
         return np.random.default_rng([self.options.seed & 0xFFFFFFFF, *numbers])
 
-    def probe(self) -> Probe:
+    def probe(self, count: int) -> Probe:
         """What moves entries: many at once where the formula can be run again, else singly."""
         single = probe_each(self.subject)
         subject = self.subject
         if not self.options.replayable or not isinstance(subject, TensorSubject):
             return single
-        if sum(array.size for array in subject.arrays) < WORTH_ROWS:
+        if self.replay is None and count < WORTH_ROWS:
             return single
         if self.replay is None:
             self.replay, _ = batch.record_calls(subject)

@@ -17,6 +17,8 @@ from kael.checker.session import Session
 # look at all of them at once.
 ENTRIES_ONE_BY_ONE = 48
 
+UNSEEN = "not verified to the relative tolerance"
+
 # How many entries, where a direction differs, are looked at to tell few wrong ones from many.
 SAMPLED = 12
 
@@ -64,6 +66,8 @@ def compare_together(
         extra = np.setdiff1d(drawn, sample)
     elif session.options.mode != "fast" and (left is None or 3 * len(found.blunt) < left):
         extra = np.array(found.blunt, dtype=np.int64)
+    else:
+        found.unseen += len(found.blunt)
     more = _one_by_one(session, inputs, bounds, extra, analytic, heads)
     several = len(inputs) > 1
     answers = []
@@ -108,13 +112,15 @@ def _sum_up(
     name = session.subject.names[which]
     compared.covered = size
     compared.excess = found.excess
+    all_inputs = " of all inputs" if several else ""
     if found.directions and not widely:
-        all_inputs = " of all inputs" if several else ""
         compared.how = (
             f"{found.directions} random directions over the entries{all_inputs}; "
             f"an error above {found.sharpness:.2g} in one entry would have been seen"
         )
         session.report.smallest_error_seen[name] = found.sharpness
+    if found.unseen and not found.differs:
+        notes.append(f"{found.unseen} entries{all_inputs} are below what directions show: {UNSEEN}")
     looked = len(compared.entries)
     if widely or (found.unresolved and wrong):
         notes.append(f"{wrong} of the {looked} entries looked at one by one are wrong")
