@@ -94,32 +94,46 @@ class SpecError(KaelError):
     def render(self) -> str:
         """Return the whole text of the error, of several lines."""
         where = str(self.place)
-        lines = [f"{where}: {self.message}" if where else self.message]
+        lines = shown(f"{where}: {self.message}" if where else self.message).splitlines()
         if self.source_line is not None and self.source_line.strip():
             lines += [f"  {line}" for line in point_at(self.source_line, self.place.column)]
         for extra in (self.detail, self.hint):
             if extra:
-                lines += [f"  {line}" for line in extra.splitlines()]
+                lines += [f"  {line}" for line in shown(extra).splitlines()]
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.render()
 
 
+def shown(text: str) -> str:
+    """Return a text in which what a terminal would act on is shown as `�`.
+
+    A hostile file cannot write escape codes through the words of an error that quotes it.
+
+    >>> shown("unknown key '\\x1b[31m'")
+    "unknown key '�[31m'"
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in "\t\n" else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )
+
+
 def point_at(line: str, column: int | None) -> list[str]:
     """Return a source line and, where the column is known, a caret under it.
 
-    A long line is cut to the part around the caret; characters that a terminal would act on are
-    shown as `�`, so that a hostile file cannot write escape codes.
+    A long line is cut to the part around the caret.
     """
-    shown = "".join(char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}"
-                    for char in line)  # fmt: skip
+    line = shown(line)
     if column is None:
-        return [shown if len(shown) <= WINDOW else shown[:WINDOW] + "…"]
+        return [line if len(line) <= WINDOW else line[:WINDOW] + "…"]
     caret = column - 1
-    start = max(0, caret - WINDOW // 2) if len(shown) > WINDOW else 0
+    start = max(0, caret - WINDOW // 2) if len(line) > WINDOW else 0
     end = start + WINDOW
-    before, after = "…" if start else "", "…" if end < len(shown) else ""
-    indent = "".join("\t" if char == "\t" else " " for char in shown[start:caret])
-    indent += " " * max(0, caret - len(shown))
-    return [before + shown[start:end].rstrip() + after, " " * len(before) + indent + "^"]
+    before, after = "…" if start else "", "…" if end < len(line) else ""
+    indent = "".join("\t" if char == "\t" else " " for char in line[start:caret])
+    indent += " " * max(0, caret - len(line))
+    return [before + line[start:end].rstrip() + after, " " * len(before) + indent + "^"]

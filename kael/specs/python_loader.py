@@ -23,7 +23,7 @@ from kael.specs.literals import PythonReader, read_nested
 from kael.specs.model import EXPECT_ATOL, EXPECT_RTOL, MODES, Case, Expect, Golden, Spec, as_array
 from kael.specs.place import Place, SpecError
 from kael.specs.spelling import did_you_mean
-from kael.specs.user_code import apart, describe, user_frames
+from kael.specs.user_code import MODULE, apart, describe, user_frames
 from kael.specs.yaml_loader import Loaded
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -398,7 +398,7 @@ def load(path: str, shown: str | None = None, seed: int = 0) -> Loaded:
         return Loaded([], [SpecError(f"SyntaxError: {error.msg}", place)])
     except (ValueError, RecursionError, MemoryError, UnicodeDecodeError) as error:
         return Loaded([], [SpecError(f"the file is not Python: {error}"[:200], whole)])
-    collector = Collector(file, path, text)
+    collector = Collector(file, os.path.abspath(path), text)
     execute(code, path, file, seed, collector)
     specs, errors = without_doubles(collector)
     return Loaded(specs, errors)
@@ -420,12 +420,13 @@ def execute(code: Any, path: str, file: str, seed: int, collector: Collector) ->
     module = importlib.util.module_from_spec(
         importlib.util.spec_from_loader(module_name(path), loader=None)  # type: ignore[arg-type]
     )
-    module.__file__ = os.path.abspath(path)
+    module.__file__ = collector.path
+    here = os.getcwd()
     manual_seed(int(generator(seed, os.path.basename(path)).integers(2**31)))
     sys.modules[module.__name__] = module
     previous, _loading.collector = _loading.collector, collector
     try:
-        with apart(), importable(os.path.dirname(os.path.abspath(path))):
+        with apart(), importable(os.path.dirname(collector.path)):
             exec(code, module.__dict__)
     except SpecError as error:
         collector.errors.append(error)
@@ -435,6 +436,7 @@ def execute(code: Any, path: str, file: str, seed: int, collector: Collector) ->
         collector.errors.append(import_error(error, collector))
     finally:
         _loading.collector = previous
+        os.chdir(here)
 
 
 def module_name(path: str) -> str:
@@ -442,7 +444,7 @@ def module_name(path: str) -> str:
     stem = re.sub(r"\W", "_", os.path.splitext(os.path.basename(path))[0])
     import zlib
 
-    return f"_kael_spec_{zlib.crc32(os.path.abspath(path).encode('utf-8', 'replace')):08x}_{stem}"
+    return f"{MODULE}{zlib.crc32(os.path.abspath(path).encode('utf-8', 'replace')):08x}_{stem}"
 
 
 @contextlib.contextmanager
@@ -461,7 +463,7 @@ def importable(folder: str) -> Iterator[None]:
         for name in set(sys.modules) - before:
             origin = getattr(sys.modules[name], "__file__", None)
             inside = origin and os.path.abspath(origin).startswith(folder + os.sep)
-            if inside and not name.startswith("_kael_spec_") and "site-packages" not in str(origin):
+            if inside and not name.startswith(MODULE) and "site-packages" not in str(origin):
                 del sys.modules[name]
 
 

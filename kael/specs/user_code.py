@@ -32,6 +32,10 @@ def run(
         raise failure(error, spec.place, getattr(function, "__name__", "the function")) from error
 
 
+MODULE = "_kael_spec_"
+"""How the names begin under which files of specs are imported."""
+
+
 class apart:
     """Keeps what a user's code does from other specs and from the results.
 
@@ -128,7 +132,10 @@ def describe(error: BaseException) -> str:
     """Return `ZeroDivisionError: division by zero`."""
     if isinstance(error, SystemExit):
         return f"SystemExit: sys.exit({'' if error.code is None else repr(error.code)}) was called"
-    return "".join(traceback.format_exception_only(error)).strip()
+    text = "".join(traceback.format_exception_only(error)).strip()
+    module = type(error).__module__
+    # the name under which a file of specs is imported is not the user's
+    return text.removeprefix(f"{module}.") if module.startswith(MODULE) else text
 
 
 def user_frames(error: BaseException, file: str | None) -> list[str]:

@@ -65,3 +65,11 @@ def test_escape_codes_of_a_hostile_file_are_not_shown() -> None:
 
 def test_a_caret_may_stand_behind_the_end() -> None:
     assert point_at("x +", 4) == ["x +", "   ^"]
+
+
+def test_an_error_writes_no_escape_codes() -> None:
+    error = SpecError(
+        "unknown key '\x1b[31m'", Place("f.yaml", 1, 1), hint="a\x07\nb", detail="c\x9bd"
+    )
+    assert str(error) == "f.yaml:1:1: unknown key '�[31m'\n  c�d\n  a�\n  b"
+    assert error.message == "unknown key '\x1b[31m'"

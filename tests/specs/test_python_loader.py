@@ -1,6 +1,7 @@
 """Python specs: the decorator, and the loading of files."""
 # ruff: noqa: E501 (a table reads better with a case a line)
 
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -464,3 +465,17 @@ def test_a_missing_file_is_looked_for_in_the_folder_as_given(file: Any) -> None:
     )
     with pytest.raises(SpecError, match="looked for in the current folder"):
         instance.leaves()
+
+
+def test_a_file_that_changes_the_folder_changes_it_for_no_other(file: Any, tmp_path: Path) -> None:
+    before = os.getcwd()
+    text = "import os, kael\nos.chdir('/')\n@kael.spec(x=1)\ndef f(x): return x\n"
+    assert str(only(file(text)).place) == "loss.py:4:1"
+    assert os.getcwd() == before
+
+
+def test_an_exception_class_of_the_file_has_its_own_name(file: Any) -> None:
+    instance = base(file(LEAVES.format(before="", inside="raise Leave('gone')")))
+    with pytest.raises(SpecError) as raised:
+        instance.forward(instance.leaves())
+    assert raised.value.message == "f raised Leave: gone"
