@@ -19,6 +19,7 @@ from kael.kernels.axes import (
     last_rows,
     restore_dims,
 )
+from kael.kernels.elementwise import abs_backward
 
 
 def sum(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
@@ -156,7 +157,7 @@ def norm_backward(
     if p == 0:
         return np.zeros_like(x)
     if p == 1:
-        return np.asarray(g * np.sign(x))
+        return abs_backward(g, x)
     if p in (np.inf, -np.inf):
         magnitude = np.abs(x)
         share = extreme_backward(g, magnitude, out, dim, True)

@@ -66,8 +66,13 @@ def _elu(x: Array, alpha: float = 1) -> Array:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
+def _leaky_relu_backward(g: Array, x: Array, negative_slope: float) -> Array:
+    # A slope of 0 stops the gradient, an infinite one too.
+    return np.where(x > 0, g, g * negative_slope if negative_slope else 0.0)
+
+
 def _elu_backward(g: Array, x: Array, alpha: float) -> Array:
-    return np.where(x > 0, g, g * (alpha * np.exp(np.minimum(x, 0))))
+    return np.where(x > 0, g, g * (alpha * np.exp(np.minimum(x, 0))) if alpha else 0.0)
 
 
 def _celu(x: Array, alpha: float) -> Array:
@@ -123,7 +128,7 @@ relu = piecewise(
 leaky_relu = piecewise(
     "leaky_relu", lambda x, negative_slope: np.where(x > 0, x, negative_slope * x),
     arguments="negative_slope=0.01",
-    vjp=lambda g, x, negative_slope: np.where(x > 0, g, g * negative_slope),
+    vjp=_leaky_relu_backward,
     text="where(x > 0, g, g * negative_slope)",
     domain=away_from(0.0), settings=({}, {"negative_slope": 0.3}),
     kink=lambda x, negative_slope: () if negative_slope == 1 else (x,), at_kink="negative_slope",

@@ -84,10 +84,13 @@ def _std(x: Array, dim: Dims, correction: float, keepdim: bool) -> Array:
     doubtful = (variance < limits.tiny / limits.eps) | np.isinf(variance)
     if not x.size or not doubtful.any():
         return out
-    centred = x - np.mean(x, axis=dim, keepdims=True)
-    size = np.max(np.abs(centred), axis=dim, keepdims=True)
+    size = np.max(np.abs(x), axis=dim, keepdims=True)
     size = np.where(np.isfinite(size) & (size > 0), size, 1).astype(x.dtype, copy=False)
-    measured = size * np.sqrt(kernels.var(centred / size, dim, correction, True))
+    # Twice: the mean of large entries over-, the squares of small deviations underflow.
+    centred = x / size - np.mean(x / size, axis=dim, keepdims=True)
+    part = np.max(np.abs(centred), axis=dim, keepdims=True)
+    part = np.where(np.isfinite(part) & (part > 0), part, 1).astype(x.dtype, copy=False)
+    measured = size * (part * np.sqrt(kernels.var(centred / part, dim, correction, True)))
     return np.where(doubtful, measured.reshape(out.shape), out)
 
 
@@ -95,7 +98,15 @@ def _std_backward(
     g: Array, x: Array, out: Array, dim: Dims, correction: float, keepdim: bool
 ) -> Array:
     slope = np.where(out == 0, 0, g / (2 * out)).astype(x.dtype, copy=False)
-    return kernels.var_backward(slope, x, dim, correction, keepdim)
+    limits = np.finfo(x.dtype)
+    if np.all((out == 0) | ((out > limits.tiny / limits.eps) & (out < limits.max * limits.eps))):
+        return kernels.var_backward(slope, x, dim, correction, keepdim)
+    # The deviation is homogeneous: measured in units of x, the slope is the same.
+    size = np.max(np.abs(x), axis=dim, keepdims=True)
+    size = np.where(np.isfinite(size) & (size > 0), size, 1).astype(x.dtype, copy=False)
+    own = out / (size if keepdim else size.reshape(out.shape))
+    slope = np.where(own == 0, 0, g / (2 * own)).astype(x.dtype, copy=False)
+    return kernels.var_backward(slope, x / size, dim, correction, keepdim)
 
 
 def reduction_samples(

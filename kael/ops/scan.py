@@ -65,7 +65,7 @@ def _logcumsumexp_backward(g: Array, x: Array, out: Array, dim: int) -> Array:
         behind = np.flip(_logcumsumexp(np.flip(weight, dim), dim), dim) if x.ndim else weight
         # Nothing behind is a weight of 0, even beside an infinite x.
         total += np.where(behind == -np.inf, 0, sign * np.exp(x + behind))
-    return total
+    return np.where(x == np.inf, x.dtype.type(np.nan), total)  # inf - inf, as in logsumexp
 
 
 def _scan_samples(domain: Any) -> Any:
