@@ -86,8 +86,12 @@ def main(arguments: "Sequence[str]") -> int:
         code = Exit.UNUSABLE
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None:
-            # A disk that is full under `> file`; an error that names its file is another matter.
-            _complain(f"error: the output cannot be written: {error.strerror}", traceback=verbose)
+            # An error that names its file is another matter. These two name none.
+            if isinstance(error, FileNotFoundError):
+                said = "the current folder does not exist any more"
+            else:
+                said = f"the output cannot be written: {error.strerror}"
+            _complain(f"error: {said}", traceback=verbose)
             code = Exit.UNUSABLE
         else:
             hint = "" if verbose else " (-v shows the traceback)"

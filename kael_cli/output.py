@@ -108,6 +108,10 @@ def _refuse_unwritable(path: str) -> None:
         raise CommandError(f"cannot write '{path}': it is a directory")
     if not os.path.isdir(folder):
         raise CommandError(f"cannot write '{path}': there is no directory '{folder}'")
+    exists = os.path.exists(path)
+    replaced = os.path.isfile(path) or not exists
+    if (exists and not os.access(path, os.W_OK)) or (replaced and not os.access(folder, os.W_OK)):
+        raise CommandError(f"cannot write '{path}': Permission denied")
 
 
 def _wants_color(choice: str, *, terminal: bool) -> bool:

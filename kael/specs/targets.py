@@ -377,14 +377,20 @@ class Loader:
         """Return the specs of every file under a folder, in the order of the paths."""
         specs: list[Spec] = []
         empty = True
-        for path in spec_files(folder):
+        unreadable: list[OSError] = []
+        for path in spec_files(folder, unreadable.append):
             loaded = self.read(path, path.replace(os.sep, "/"))
             if path.lower().endswith(".py") and not loaded.specs and not loaded.errors:
                 self.found.notes.append(f"{path.replace(os.sep, '/')} defines no spec")
                 continue
             empty = False
             specs += self.keep(loaded)
-        if empty:
+        for error in unreadable:
+            # What is in it is not known, so it is not passed over in silence.
+            message = f"the folder cannot be read: {error.strerror or error}"
+            place = Place(str(error.filename).replace(os.sep, "/"))
+            self.found.errors.append(SpecError(message, place))
+        if empty and not unreadable:
             shown = folder.replace(os.sep, "/")
             hint = "specs are in *.yaml, *.yml, and *.py files that use kael.spec"
             raise SpecError("no spec found in the folder", Place(shown), hint=hint)
@@ -464,9 +470,12 @@ def glob(pattern: str) -> Callable[[str], bool]:
     return lambda name: compiled.fullmatch(name) is not None
 
 
-def spec_files(folder: str) -> Iterator[str]:
-    """Yield the files under a folder that may hold specs; hidden ones and caches are skipped."""
-    for root, folders, files in os.walk(folder):
+def spec_files(folder: str, unreadable: Callable[[OSError], None]) -> Iterator[str]:
+    """Yield the files under a folder that may hold specs; hidden ones and caches are skipped.
+
+    `unreadable` is called with the error of each folder that cannot be looked into.
+    """
+    for root, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and name != "__pycache__"
         )

@@ -229,3 +229,17 @@ def test_an_interrupt_from_the_keyboard_is_130():
 )
 def test_a_wrong_number_is_told_in_plain_words(kael, option, message):
     assert kael("gradcheck", "x", option) == (2, "", f"error: kael gradcheck: {message}\n")
+
+
+@POSIX
+def test_a_folder_that_was_deleted_under_the_command(tmp_path):
+    line = 'mkdir gone && cd gone && rmdir "$PWD" && "$0" -m kael_cli check'
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line, sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert ran.returncode == 2
+    assert ran.stderr == "error: the current folder does not exist any more\n"

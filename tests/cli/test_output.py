@@ -70,6 +70,18 @@ def test_an_open_descriptor_is_added_to_and_never_replaced(tmp_path):
     assert (path.read_bytes(), path.stat().st_ino) == (b"first\nsecond\n", number)
 
 
+@pytest.mark.parametrize("refused", ["out.txt", "."])
+def test_what_may_not_be_written_is_refused_at_once(tmp_path, monkeypatch, refused):
+    # asked of the system in place of file modes, which do not bind the superuser
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    closed = str(tmp_path / refused) if refused != "." else str(tmp_path)
+    monkeypatch.setattr(os, "access", lambda asked, _mode: str(asked) != closed)
+    with pytest.raises(CommandError, match="cannot write '.*out.txt': Permission denied"):
+        Output(Options(output=str(path)))
+    assert path.read_text() == "old"
+
+
 @pytest.mark.parametrize("name", ["", " "])
 def test_an_empty_name_of_a_file_is_refused(name):
     with pytest.raises(CommandError, match="the name of the file to write is empty"):

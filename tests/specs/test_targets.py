@@ -135,6 +135,25 @@ def test_a_named_pipe_is_never_waited_for(project: Path) -> None:
     assert error == "specs/deep/pipe.yaml: it is no file and no folder"
 
 
+def test_a_folder_that_cannot_be_read_is_an_error(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    found = resolve(["specs"])
+    assert "specs/deep: the folder cannot be read: Permission denied" in errors(found)
+    assert "loss large" in titles(found)
+    assert errors(resolve(["specs/deep"])) == [
+        "specs/deep: the folder cannot be read: Permission denied"
+    ]
+
+
 def test_brackets_in_the_name_of_a_case(project: Path) -> None:
     (project / "b.yaml").write_text(
         "inputs: {x: 1}\noutput: x\ncases: {'a[0]': {x: 2}, 'a]': {x: 3}, 'a[': {x: 4}}\n"
