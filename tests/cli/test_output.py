@@ -77,7 +77,7 @@ def test_what_may_not_be_written_is_refused_at_once(tmp_path, monkeypatch, refus
     path.write_text("old")
     closed = str(tmp_path / refused) if refused != "." else str(tmp_path)
     monkeypatch.setattr(os, "access", lambda asked, _mode: str(asked) != closed)
-    with pytest.raises(CommandError, match="cannot write '.*out.txt': Permission denied"):
+    with pytest.raises(CommandError, match=r"cannot write '.*out\.txt': Permission denied"):
         Output(Options(output=str(path)))
     assert path.read_text() == "old"
 
