@@ -180,8 +180,6 @@ def compare_entries(
     """Compare `analytic` (a row an entry, a column a head) with differences."""
     x = np.abs(np.asarray(subject.arrays[which], dtype=np.float64).reshape(-1)[entries])
     count, columns = len(entries), heads.count
-    size = np.max(np.abs(analytic), where=np.isfinite(analytic), initial=0.0)
-    tolerance = replace(tolerance, rounding=32 * EPSILON * float(size))
     numbers, errors = np.empty((count, columns)), np.empty((count, columns))
     settled = np.zeros((count, columns), dtype=bool)
     hidden = np.zeros((count, columns), dtype=bool)
@@ -202,9 +200,11 @@ def compare_entries(
         settled, hidden = _settle(analytic, numbers, errors, gaps, tolerance)
     status = np.full((count, columns), "passed", dtype=object)
     verdicts: dict[tuple[int, int], Verdict] = {}
-    if settled.all():
+    if settled.all() and not fine:
         return _compared(entries, analytic, numbers, errors, status, verdicts)
     status[~settled] = "inconclusive"
+    size = np.max(np.abs(analytic), where=np.isfinite(analytic), initial=0.0)
+    tolerance = replace(tolerance, rounding=32 * EPSILON * float(size))
     heads.look_inside()
     open_rows = _worth_looking(analytic, numbers, settled, hidden, most_ladders)
     for row, column in zip(*np.nonzero(hidden), strict=True):
@@ -236,9 +236,10 @@ def _compared(
     verdicts: dict[tuple[int, int], Verdict],
 ) -> Compared:
     count, columns = status.shape
+    several = columns > 1
     return Compared(
-        entries if columns == 1 else np.repeat(entries, columns),
-        np.tile(np.arange(columns), count),
+        np.repeat(entries, columns) if several else entries,
+        np.tile(np.arange(columns), count) if several else np.zeros(count, dtype=np.int64),
         analytic.reshape(-1),
         numbers.reshape(-1),
         errors.reshape(-1),

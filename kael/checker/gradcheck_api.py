@@ -40,14 +40,18 @@ def gradcheck(
     >>> bool(gradcheck(lambda x: kael.tanh(x).sum(), [x]))
     True
     """
-    given = (options or GradcheckOptions()).updated(**fields)
+    given = options or GradcheckOptions()
+    if fields:
+        given = given.updated(**fields)
     if isinstance(inputs, Tensor):
         inputs = [inputs]
     inputs = list(inputs)
     _require_checkable(inputs, given)
     if given.dtype is not None:
         inputs = [_converted(tensor, dtypes.as_dtype(given.dtype)) for tensor in inputs]
-    report = check(fn, inputs, options=replace(given, inputs=None))
+    if given.inputs is not None:
+        given = replace(given, inputs=None)
+    report = check(fn, inputs, options=given)
     if report.status == "error":
         raise KaelValueError(f"gradcheck: {report.error}")
     return GradcheckResult(

@@ -62,12 +62,10 @@ def compare_together(
         else:
             with subject.recording():
                 found = search(session.random(size))
-            drawn = np.array(found.suspects, dtype=np.int64)
+            drawn = np.array([*found.suspects, *_blunt(session, found)], dtype=np.int64)
         extra = np.setdiff1d(drawn, sample)
-    elif session.options.mode != "fast" and (left is None or 3 * len(found.blunt) < left):
-        extra = np.array(found.blunt, dtype=np.int64)
     else:
-        found.unseen += len(found.blunt)
+        extra = np.array(_blunt(session, found), dtype=np.int64)
     more = _one_by_one(session, inputs, bounds, extra, analytic, heads)
     several = len(inputs) > 1
     answers = []
@@ -78,6 +76,15 @@ def compare_together(
         _sum_up(session, which, compared, found, len(analytic[place]), widely, several, notes)
         answers.append((compared, notes))
     return answers
+
+
+def _blunt(session: Session, found: directions.Directed) -> list[int]:
+    """The entries that directions do not show sharply enough, as far as they may be looked at."""
+    left = session.left()
+    if session.options.mode != "fast" and (left is None or 3 * len(found.blunt) < left):
+        return found.blunt
+    found.unseen += len(found.blunt)
+    return []
 
 
 def _one_by_one(
@@ -119,7 +126,7 @@ def _sum_up(
             f"an error above {found.sharpness:.2g} in one entry would have been seen"
         )
         session.report.smallest_error_seen[name] = found.sharpness
-    if found.unseen and not found.differs:
+    if found.unseen and not widely:
         notes.append(f"{found.unseen} entries{all_inputs} are below what directions show: {UNSEEN}")
     looked = len(compared.entries)
     if widely or (found.unresolved and wrong):
