@@ -330,6 +330,21 @@ BACKWARD = ("Step", "Node runs", "Incoming g", "Local rule", "Sends", "Counts af
 CHECKS = ("Input", "By hand", "Its value", "Gradient", "")
 
 
+MOST_LISTED = 12
+"""How many entries a cell lists: every row is as wide as the widest."""
+
+
+def some(texts: Sequence[str]) -> list[str]:
+    """Return the first texts, and how many more there are.
+
+    >>> some([str(n) for n in range(1500)])[-2:]
+    ['11', '… (1488 more)']
+    """
+    if len(texts) <= MOST_LISTED + 1:
+        return list(texts)
+    return [*texts[:MOST_LISTED], f"… ({len(texts) - MOST_LISTED} more)"]
+
+
 def forward_cells(row: ForwardRow) -> list[str]:
     """Return the texts of a row of the forward table."""
     saves = row.saves if row.node else ""
@@ -338,7 +353,7 @@ def forward_cells(row: ForwardRow) -> list[str]:
 
 def count_cells(row: CountRow) -> list[str]:
     """Return the texts of a dependency count."""
-    sources = listed([f"from {source}" for source in row.sources])
+    sources = listed(some([f"from {source}" for source in row.sources]))
     return [row.node, f"{row.count} ({sources})"]
 
 
@@ -349,9 +364,9 @@ def backward_cells(row: BackwardRow) -> list[str]:
         str(row.step),
         row.node,
         incoming_text(row),
-        "; ".join(dict.fromkeys(sent.rule for sent in row.sends)),
-        row.stored or "; ".join(sends_texts(row.sends)),
-        "; ".join(counts),
+        "; ".join(some(list(dict.fromkeys(sent.rule for sent in row.sends)))),
+        row.stored or "; ".join(some(sends_texts(row.sends))),
+        "; ".join(some(counts)),
     ]
 
 
@@ -361,7 +376,7 @@ def incoming_text(row: BackwardRow) -> str:
         return "no gradient"
     whole = ", ".join(map(array_text, row.incoming))
     if len(row.parts) > 1 and row.incoming[0].size <= MOST_ELEMENTS:
-        return f"{' + '.join(map(array_text, row.parts))} = {whole}"
+        return f"{' + '.join(some(list(map(array_text, row.parts))))} = {whole}"
     return whole
 
 
@@ -371,7 +386,7 @@ def sends_texts(sends: Sequence[Sent]) -> list[str]:
     for sent in sends:
         grouped.setdefault((sent.rule, array_text(sent.value)), []).append(sent.target)
     return [
-        f"{value} {' and '.join(f'to {target}' for target in targets)}"
+        f"{value} {' and '.join(some([f'to {target}' for target in targets]))}"
         for (_, value), targets in grouped.items()
     ]
 

@@ -264,3 +264,13 @@ def test_a_name_given_to_a_value_is_not_given_again():
 def test_a_formula_is_written_as_one_would_write_it(text, formula):
     found = explained(f"({text}).sum()", x=[1.0, 2.0])
     assert found.forward[0].formula == formula
+
+
+def test_a_leaf_used_very_often_does_not_widen_every_row():
+    text = explain.text(explained(" + ".join(["x * 2"] * 200), x=1.0))
+    lines = text[text.index("Dependency counts") :].splitlines()
+    assert max(map(len, lines)) < 400
+    assert any("… (188 more) = 400" in line for line in lines)
+    assert any("200 (from Mul" in line and "… (188 more))" in line for line in lines)
+    few = explain.text(explained(" + ".join(["x * 2"] * 13), x=1.0))
+    assert "more)" not in few
