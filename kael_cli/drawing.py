@@ -31,7 +31,7 @@ def draw(options: GraphOptions, render: Render, *, most: int | None = None) -> i
 
     def row(instance: Instance) -> dict[str, Any]:
         graph, shown = drawn(instance, options)
-        return shown.fold(graph).as_json()
+        return shown.as_json(graph)
 
     return show(options, text, row, {"nodes": [], "edges": []}, admit=only_one)
 

@@ -16,7 +16,7 @@ from kael.engine.node import AccumulateGrad, Gradients, Node
 from kael.errors import KaelError, KaelValueError
 from kael.inspect.folding import fold
 from kael.inspect.graph import Graph, GraphNode, graph_of
-from kael.inspect.numbers import array_text
+from kael.inspect.numbers import array_text, as_json
 from kael.inspect.recorder import Recorder
 from kael.kernels import trace_norm as norm
 from kael.tensors import Tensor
@@ -106,6 +106,21 @@ class DotOptions:
                 if own in arrays and not np.isfinite(arrays[own]).all():
                     return f"{title} not finite"
         return None
+
+    def as_json(self, graph: Graph) -> dict[str, Any]:
+        """Return the graph as plain lists and dicts, with what was asked for beside the names."""
+        graph = self.fold(graph)
+        document = graph.as_json()
+        for row, node in zip(document["nodes"], graph.nodes, strict=True):
+            for key, arrays in (("value", self.values), ("gradient", self.gradients)):
+                if arrays:
+                    known = len(node.nodes) == 1 and node.node in arrays
+                    row[key] = as_json(arrays[node.node]) if known else None
+        for row, edge in zip(document["edges"], graph.edges, strict=True):
+            if self.norms:
+                known = len(edge.target.nodes) == 1 and edge.target.node in self.norms
+                row["norm"] = as_json(float(norm(self.norms[edge.target.node]))) if known else None
+        return document
 
     def edge(self, target: GraphNode, shape: tuple[int, ...]) -> str:
         """Return the text on an edge: the gradient's shape, and its norm if asked."""

@@ -83,6 +83,8 @@ class Source:
             problem, hint = "a tab cannot start a token", "YAML is indented with spaces"
         elif "mapping values" in problem:
             hint = "a text with ': ' in it is written in quotes"
+        elif "cannot start any token" in problem:
+            hint = "a text that begins with this character is written in quotes"
         elif problem.startswith("expected ',' or"):
             hint = "inside {…} YAML ends a text at , [ ] { or }: put the expression in quotes"
         place = self.start if mark is None else self.start.at(mark.line + 1, mark.column + 1)

@@ -321,6 +321,21 @@ def test_dot_writes_values_gradients_and_norms_where_asked(kael):
     assert "value 0.905148" in kael("dot", *GATE, "--values", "--mermaid").out
 
 
+def test_dot_as_json_has_what_was_asked_for_and_no_more(kael):
+    ran = kael("dot", "log(x).sum()", "-i", "x=[0,1]", "--values", "--norms", "--format", "json")
+    document = json.loads(ran.out)["results"][0]
+    assert list(document["nodes"][0]) == ["id", "name", "label", "shape", "value"]
+    assert [node["value"] for node in document["nodes"]] == [
+        "-Infinity",
+        ["-Infinity", 0.0],
+        [0, 1],
+    ]
+    assert [edge["norm"] for edge in document["edges"]] == [pytest.approx(2**0.5), "Infinity"]
+    plain = json.loads(kael("dot", *GATE, "--format", "json").out)["results"][0]
+    assert list(plain["nodes"][0]) == ["id", "name", "label", "shape"]
+    assert list(plain["edges"][0]) == ["from", "to", "shape"]
+
+
 def test_dot_of_a_vector_takes_ones_upstream(kael):
     out = kael("dot", "x * 2", *X, "--grads").out
     assert r'n1 [label="AccumulateGrad (x)\ngradient [2, 2]"' in out

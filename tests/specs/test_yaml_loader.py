@@ -514,3 +514,10 @@ def test_a_formula_cut_by_the_brackets_of_yaml_says_to_quote_it() -> None:
     message = error("specs: [{inputs: {x: [1]}, output: (x[0]*3).sum()}]\n")
     assert message.startswith("f.yaml:1:38: not YAML: expected ',' or '}', but got '['")
     assert message.endswith("put the expression in quotes")
+
+
+@pytest.mark.parametrize("text", ["@a.npy", "`x`", "%x"])
+def test_a_character_yaml_reserves_is_to_be_quoted(text: str) -> None:
+    message = error(f"inputs: {{x: 1}}\noutput: {text}\n")
+    assert message.startswith("f.yaml:2:9: not YAML")
+    assert message.endswith("is written in quotes")
