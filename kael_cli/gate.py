@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from kael.engine.hooks import anomaly_enabled
@@ -38,6 +39,7 @@ def verify(options: GradcheckOptions, *, lines: bool) -> int:
     run = Run()
     request = request_of(options)
     with default_dtype(options), Output(options) as output:
+        request = replace(request, announce=output.note)
         reporter = reporter_of(options, output, lines=lines)
         for result in results(options, request, output):
             run.results.append(result)

@@ -25,6 +25,9 @@ from kael.checker.subject import TensorSubject, norm_of
 # How many wrong entries are looked at; where one of them is doubtful, so are all that are not.
 MOST = 12
 
+# Evaluations for each of them.
+_COST = 15
+
 # Shares of the step at which the gradient is asked for, to both sides: all over the step, and so
 # close to the point that what happens there alone is told from what happens in between.
 _AT = (0.91, 0.57, 0.23, 1.7e-2, 1.3e-4, 1.1e-7)
@@ -44,7 +47,9 @@ def doubt_failures(session: Session, which: int, compared: Compared, heads: Head
     wrong = np.flatnonzero(compared.wrong & np.isfinite(compared.analytic))
     if not len(wrong):
         return
-    looked = set(wrong[np.unique(np.linspace(0, len(wrong) - 1, MOST).astype(int))].tolist())
+    left = session.left()
+    most = MOST if left is None else min(MOST, max(1, left // _COST))
+    looked = set(wrong[np.unique(np.linspace(0, len(wrong) - 1, most).astype(int))].tolist())
     notes = {i: _doubt(session, which, compared, i, heads) for i in sorted(looked)}
     known = [note for note in notes.values() if note]
     if not known:

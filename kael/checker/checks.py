@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kael.checker.forecast import Forecast
 from kael.checker.kinkfinder import Locate
 from kael.checker.model import GradcheckOptions, Report
 from kael.checker.subject import OutsideSubject
@@ -32,6 +33,7 @@ def check(
     claim_of: ClaimOf | None = None,
     repairs_of: Callable[[str], Iterable[Repair]] | None = None,
     diagnosed: bool = True,
+    forecast: Forecast | None = None,
 ) -> Report:
     """Verify the gradient of `function(*inputs)` with respect to the inputs that require one.
 
@@ -39,8 +41,8 @@ def check(
     (ones where it is None). `locate` tells which sub-expression is being evaluated, for notes.
     `claim_of` gives the claims at other points, and `repairs_of` what else could have been
     claimed: a diagnosis asks for them, which is made where something does not hold.
-    Without `diagnosed` there is a verdict only. A function without a finite value at the given
-    point gives a report of status `error`.
+    Without `diagnosed` there is a verdict only; `forecast` is told the cost before it is spent.
+    A function without a finite value at the given point gives a report of status `error`.
     """
     options = options or GradcheckOptions()
     subject = subject_of(function, inputs, names, options)
@@ -50,7 +52,7 @@ def check(
 
         report.diagnosis = diagnose(report, options, locate, upstream, claim_of, repairs_of)
 
-    report = verify(subject, options, claims, upstream, locate)
+    report = verify(subject, options, claims, upstream, locate, forecast)
     return _explained(report, explain if diagnosed else None)
 
 
@@ -63,6 +65,7 @@ def check_outside(
     vjp: Callable[..., Any] | None = None,
     requires_grad: Sequence[bool] | None = None,
     diagnosed: bool = True,
+    forecast: Forecast | None = None,
 ) -> Report:
     """Verify a gradient made outside of kael: a function of NumPy arrays, and `grad` or `vjp`."""
     options = options or GradcheckOptions()
@@ -76,7 +79,7 @@ def check_outside(
 
         report.diagnosis = diagnose(report, options)
 
-    return _explained(verify(subject, options), explain if diagnosed else None)
+    return _explained(verify(subject, options, forecast=forecast), explain if diagnosed else None)
 
 
 def _explained(report: Report, explain: Callable[[Report], None] | None) -> Report:

@@ -14,9 +14,6 @@ from kael.checker.session import Session
 # Evaluations for each entry, with some in hand for those that one difference does not settle.
 COST = {"projection": 3, "full": 3, "fast": 3, "complex": 3, "adaptive": 20}
 
-# Evaluations that a close look at one entry takes.
-CLOSE_LOOK = 40
-
 
 def examine(session: Session, which: int, heads: Heads) -> None:
     """Compare the analytic gradient of one input."""
@@ -58,9 +55,9 @@ def compare_some(
     entries: Array,
     analytic: Floats,
     heads: Heads,
-    ladders: int = MOST_LADDERS,
+    ladders: int | None = None,
 ) -> Compared:
-    """Compare some entries of an input with differences."""
+    """Compare some entries of an input with differences, at most so many of them closely."""
     with session.subject.recording():
         return compare_entries(
             session.subject,
@@ -72,7 +69,7 @@ def compare_some(
             session.tolerance,
             session.options.eps,
             fine=session.options.mode == "adaptive",
-            most_ladders=ladders,
+            most_ladders=session.close_looks() if ladders is None else ladders,
         )
 
 
@@ -95,7 +92,7 @@ def _within_budget(session: Session, which: int, size: int, notes: list[str]) ->
         return np.arange(size), size if session.options.mode == "adaptive" else MOST_LADDERS
     left //= len(session.subject.arrays) - which
     most = max(1, left // COST[session.options.mode])
-    close = max(1, left // CLOSE_LOOK)
+    close = session.close_looks()
     if size <= most:
         return np.arange(size), size if session.options.mode == "adaptive" else close
     bound = session.options.max_evaluations

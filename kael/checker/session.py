@@ -11,7 +11,7 @@ import numpy as np
 
 from kael.checker import batch
 from kael.checker.comparison import summarize
-from kael.checker.entries import Compared, Heads, Probe, probe_each
+from kael.checker.entries import MOST_LADDERS, Compared, Heads, Probe, probe_each
 from kael.checker.kinkfinder import Locate
 from kael.checker.kinks import Tolerance
 from kael.checker.model import Floats, GradcheckOptions, Kind, Report
@@ -21,11 +21,16 @@ from kael.checker.subject import Subject, TensorSubject
 # Below this many entries, recording the formula and checking a row costs more than it saves.
 WORTH_ROWS = 16
 
+# Evaluations that a close look at one entry takes, where it turns out to be wrong.
+CLOSE_LOOK = 60
+
 
 class Session:
     """One verification while it runs."""
 
     ex: Examination
+    seconds: float = 0.0
+    """What one evaluation took."""
 
     def __init__(
         self, subject: Subject, options: GradcheckOptions, locate: Locate | None = None
@@ -45,6 +50,11 @@ class Session:
         """How many evaluations may still be made; None where nothing bounds them."""
         most = self.options.max_evaluations
         return None if most is None else max(0, most - self.subject.evaluations)
+
+    def close_looks(self) -> int:
+        """At how many entries ladders of steps may be taken; one at least, to say anything."""
+        left = self.left()
+        return MOST_LADDERS if left is None else min(MOST_LADDERS, max(1, left // CLOSE_LOOK))
 
     def random(self, *numbers: int) -> np.random.Generator:
         """A stream of its own for each use, from the check's seed."""

@@ -17,6 +17,9 @@ from kael.checker.session import Session
 # look at all of them at once.
 ENTRIES_ONE_BY_ONE = 48
 
+# How many are looked at where many are wrong.
+MOST_IF_MANY = 64
+
 UNSEEN = "not verified to the relative tolerance"
 
 # How many entries, where a direction differs, are looked at to tell few wrong ones from many.
@@ -58,10 +61,14 @@ def compare_together(
         seen = [one.wrong for one in firsts if one is not None]
         widely = bool(np.concatenate(seen).mean() > 0.3)
         if widely:
-            drawn = session.random(size, 2).choice(size, min(64, size), replace=False)
+            left = session.left()
+            most = min(size, MOST_IF_MANY if left is None else left // 4, MOST_IF_MANY)
+            drawn = session.random(size, 2).choice(size, most, replace=False)
         else:
+            left = session.left()
+            budget = directions.MOST_EVALUATIONS if left is None else left
             with subject.recording():
-                found = search(session.random(size))
+                found = search(session.random(size), budget=budget)
             drawn = np.array([*found.suspects, *_blunt(session, found)], dtype=np.int64)
         extra = np.setdiff1d(drawn, sample)
     else:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kael.checker import claims as claimed
 from kael.checker import one_by_one, undefined
+from kael.checker.forecast import Forecast, expected
 from kael.checker.kinkfinder import Locate
 from kael.checker.model import Array, Check, Finding, Floats, GradcheckOptions, Report, worst
 from kael.checker.properties import (
@@ -56,26 +57,32 @@ def verify(
     claims: Mapping[str, Any] | None = None,
     upstream: Any = None,
     locate: Locate | None = None,
+    forecast: Forecast | None = None,
 ) -> Report:
     """Look at everything; the report's status is that of its worst check.
 
-    The inputs are put back on the way out, also when the formula raises.
+    The inputs are put back on the way out, also when the formula raises. `forecast` is told what
+    the comparison of all entries will cost, before it begins.
     """
     start = time.perf_counter()
     session = Session(subject, options, locate)
     with np.errstate(all="ignore"), subject.restored():
-        _look(session, claims or {}, upstream)
+        _look(session, claims or {}, upstream, forecast)
     report = session.report
     report.evaluations = subject.evaluations
     report.seconds = time.perf_counter() - start
     return report
 
 
-def _look(session: Session, claims: Mapping[str, Any], upstream: Any) -> None:
+def _look(
+    session: Session, claims: Mapping[str, Any], upstream: Any, forecast: Forecast | None
+) -> None:
     report, options = session.report, session.options
     if _opened(session):
         for look in PROPERTIES:
             report.checks += look(session.ex)
+        if forecast is not None and options.numeric:
+            forecast(*expected(session))
         if options.numeric:
             _numbers(session)
             look_behind(session, partial(verify, options=options, locate=session.locate))
@@ -104,7 +111,9 @@ def _opened(session: Session) -> bool:
         report.notes.append("nothing compared: the output is empty")
         return False
     with subject.recording():
+        start = time.perf_counter()
         value, again = subject.evaluate(), subject.evaluate()
+        session.seconds = (time.perf_counter() - start) / 2
     weights = dense(recorded.size, session.options.seed)
     gradients = _gradients(session, weights)
     if gradients is None:

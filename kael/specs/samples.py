@@ -25,6 +25,9 @@ Array = np.ndarray[Any, Any]
 Verify = Callable[[dict[str, Tensor], bool], Report]
 """Checks the formula at some leaves; the flag asks for a diagnosis of what does not hold."""
 
+NOT_LOOKED_AT = "the evaluations allowed are used up"
+"""The coverage of a report on a point that was not looked at."""
+
 MOST_WRITTEN = 256
 """Numbers that a command still holds; larger inputs are told by their sample alone."""
 
@@ -39,12 +42,14 @@ def look(
     sources = sources_of(instance, seed)
     if not count or not sources:
         return None
-    tried = skipped = 0
+    tried = skipped = unseen = 0
     failing: list[tuple[Sampled, Report]] = []
     for point in points(sources, count, partial(stream, instance, seed)):
         tried += 1
         report = _report(instance, seed, point.arrays, verify, False)
-        if report is None or report.status in ("error", "skipped"):
+        if report is not None and report.coverage == NOT_LOOKED_AT:
+            unseen += 1
+        elif report is None or report.status in ("error", "skipped"):
             skipped += 1
         elif report.status == "failed":
             failing.append((point, report))
@@ -52,9 +57,10 @@ def look(
             _add(report, result, point.label)
         else:
             _add(report, result, None)
-    noun = f"also checked at {tried - skipped} of {tried} sampled points"
-    outside = "; at the others the formula has no value" if skipped else ""
-    result.notes.append(f"{noun}{outside}")
+    seen = f"also checked at {tried - skipped - unseen} of {tried} sampled points"
+    outside = f"; at {skipped if unseen else 'the others'} the formula has no value"
+    bounded = f"; at {unseen} not, as {NOT_LOOKED_AT}"
+    result.notes.append(seen + (outside if skipped else "") + (bounded if unseen else ""))
     return _smallest(instance, seed, sources, failing, verify, result) if failing else None
 
 

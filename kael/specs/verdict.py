@@ -6,13 +6,14 @@ a gradient is verified is the checker's business; how a result looks, that of wh
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from kael.checker import Check, GradcheckOptions, Report, check, check_outside
+from kael.checker.forecast import Forecast
 from kael.checker.model import Diagnosis, Status, worst
 from kael.errors import KaelError
 from kael.specs.comparison import compare
@@ -26,13 +27,17 @@ from kael.tensors import Tensor
 
 NOTHING = "nothing compared: "
 
+LONG = 5.0
+"""From how many seconds on the cost of a check is told before it is spent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked of every spec of a run, over what the spec itself says.
 
     `checking` are fields of `GradcheckOptions`; `arguments` are the words of the command line
-    that a run which reproduces a failure has to repeat beside target, values and seed.
+    that a run which reproduces a failure has to repeat beside target, values and seed. `announce`
+    is told, before a check that will be long, what it will cost.
     """
 
     seed: int | None = None
@@ -41,6 +46,7 @@ class Request:
     checking: Mapping[str, Any] = field(default_factory=dict)
     values: Sequence[tuple[str, str]] = ()
     arguments: Sequence[str] = ()
+    announce: Callable[[str], None] | None = None
 
 
 def gradcheck(instance: Instance, request: Request) -> Result:
@@ -162,7 +168,9 @@ def _examine(instance: Instance, request: Request, result: Result) -> None:
     options = options_of(instance, request)
     if request.anomaly and not instance.spec.outside:
         _look_for_anomalies(instance, request)
-    report = _verify(evaluated, options)
+    samples = request.samples
+    samples = instance.spec.gradcheck.get("samples", 0) if samples is None else samples
+    report = _verify(evaluated, options, forecast=_forecast(instance, request, 1 + samples))
     if report.status == "error":
         result.diagnosis += report.diagnosis
         raise SpecError(report.error or "the function is undefined here", evaluated.place)
@@ -172,21 +180,54 @@ def _examine(instance: Instance, request: Request, result: Result) -> None:
         held = list(_expectations(evaluated, expect))
         result.checks += held
         result.diagnosis += _missed(held)
-    samples = request.samples
-    samples = instance.spec.gradcheck.get("samples", 0) if samples is None else samples
     if samples:
-        _sample(evaluated, options, request, samples, result)
+        left = _left(options.max_evaluations, report)
+        _sample(evaluated, options, left, request, samples, result)
     _conclude(result)
     result.at = _where(instance, result.checks)
 
 
-def _verify(evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool = True) -> Report:
+def _forecast(instance: Instance, request: Request, points: int) -> Forecast | None:
+    """Return what announces a check that will be long, over all points of it."""
+    announce = request.announce
+    if announce is None:
+        return None
+
+    def told(evaluations: int, seconds: float) -> None:
+        if seconds * points <= LONG:
+            return
+        count = f"{_rounded(evaluations * points):,}"
+        time_left = f"{_rounded(seconds * points):,} s"
+        announce(
+            f"{instance.title}: about {count} evaluations, estimated {time_left}; "
+            "--max-evaluations N bounds them, and --mode fast takes few"
+        )
+
+    return told
+
+
+def _rounded(number: float) -> int:
+    """Return a number to two digits: an estimate is no better."""
+    return int(float(f"{number:.2g}"))
+
+
+def _left(most: int | None, report: Report) -> int | None:
+    """Return what a bound on the evaluations leaves for further points: it holds for all."""
+    return None if most is None else max(0, most - report.evaluations)
+
+
+def _verify(
+    evaluated: Evaluated,
+    options: GradcheckOptions,
+    diagnosed: bool = True,
+    forecast: Forecast | None = None,
+) -> Report:
     """Return what the checker found at the leaves of an evaluated instance."""
     instance, leaves = evaluated.instance, evaluated.leaves
     names = list(leaves)
     try:
         if instance.spec.outside:
-            return _verify_outside(evaluated, options, diagnosed)
+            return _verify_outside(evaluated, options, diagnosed, forecast)
         return check(
             lambda *given: instance.forward(dict(zip(names, given, strict=True))),
             list(leaves.values()),
@@ -198,6 +239,7 @@ def _verify(evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool = T
             claim_of=claim_at(instance, _checked(evaluated, options), leaves),
             repairs_of=repairs_of(instance, _checked(evaluated, options), leaves),
             diagnosed=diagnosed,
+            forecast=forecast,
         )
     except (SpecError, KeyboardInterrupt):
         raise
@@ -214,7 +256,9 @@ def _checked(evaluated: Evaluated, options: GradcheckOptions) -> list[str]:
     ]
 
 
-def _verify_outside(evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool) -> Report:
+def _verify_outside(
+    evaluated: Evaluated, options: GradcheckOptions, diagnosed: bool, forecast: Forecast | None
+) -> Report:
     instance, leaves = evaluated.instance, evaluated.leaves
     names = list(leaves)
 
@@ -239,6 +283,7 @@ def _verify_outside(evaluated: Evaluated, options: GradcheckOptions, diagnosed: 
         vjp=None if scalar else claimed,
         requires_grad=[leaf.requires_grad for leaf in leaves.values()],
         diagnosed=diagnosed,
+        forecast=forecast,
     )
 
 
@@ -314,7 +359,12 @@ def _golden(name: str | None, got: Any, golden: Golden, expect: Expect) -> Check
 
 
 def _sample(
-    evaluated: Evaluated, options: GradcheckOptions, request: Request, count: int, result: Result
+    evaluated: Evaluated,
+    options: GradcheckOptions,
+    left: int | None,
+    request: Request,
+    count: int,
+    result: Result,
 ) -> None:
     """Check the formula at more points; where one fails, that is what the command reproduces."""
     from kael.specs import samples
@@ -322,7 +372,13 @@ def _sample(
     instance, seed = evaluated.instance, evaluated.seed
 
     def verify(leaves: dict[str, Tensor], diagnosed: bool) -> Report:
-        return _verify(Evaluated(instance, seed, leaves=leaves), options, diagnosed)
+        nonlocal left
+        if left == 0:
+            return Report("skipped", coverage=samples.NOT_LOOKED_AT)
+        there = options.updated(max_evaluations=left)
+        report = _verify(Evaluated(instance, seed, leaves=leaves), there, diagnosed)
+        left = _left(left, report)
+        return report
 
     held = not any(check.status == "failed" for check in result.checks)
     smallest = samples.look(instance, seed, count, verify, result)

@@ -336,10 +336,10 @@ def test_two_runs_differ_in_time_only(kael, project):
 def test_a_bug_met_in_one_spec_does_not_hide_the_others(kael, project, monkeypatch):
     import kael.specs.verdict as verdict
 
-    def fails(evaluated, options):
+    def fails(evaluated, *others, **given):
         if evaluated.instance.case == "zero":
             raise AssertionError("never")
-        return verify(evaluated, options)
+        return verify(evaluated, *others, **given)
 
     verify = verdict._verify
     monkeypatch.setattr(verdict, "_verify", fails)
