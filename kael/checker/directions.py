@@ -254,7 +254,7 @@ def _by_size(walker: Walker, entries: Array) -> list[Array]:
     """Groups of entries of like size, or the large ones would hide the small ones."""
     size = np.abs(walker.analytic[entries]).max(axis=1) * walker.scale[entries]
     largest = size.max(initial=0.0)
-    small = (1e-4 if len(entries) < 1000 else 1e-3) * largest
+    small = (1e-5 if len(entries) < 1000 else 1e-4) * largest
     if len(entries) and size.min() >= small and largest > 0:
         return [entries]
     groups = []

@@ -8,6 +8,7 @@ with a gradient that comes from elsewhere. What the numbers mean is decided by o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -282,7 +283,7 @@ class OutsideSubject(Subject):
             output = self.function(*self._arguments())
         except (ValueError, ArithmeticError):
             # math.log(-1) raises where NumPy gives NaN; at the point itself `record` lets it out.
-            return np.full(int(np.prod(self.output_shape)), np.nan)
+            return np.full(math.prod(self.output_shape), np.nan)
         return np.array(output, dtype=np.float64).reshape(-1)
 
     def record(self) -> Floats:
