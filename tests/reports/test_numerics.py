@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a table reads best with one row a line)
 """Values and gradients at zeros, ties, infinities and the ends of the floating range."""
 
 import math
