@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kael.checker.comparison import failures_of
 from kael.checker.model import Array, Check, Finding, Floats, GradcheckOptions
 from kael.checker.subject import Subject
 
@@ -266,8 +267,6 @@ def _per_input(
     wrong: Array,
     note: str,
 ) -> Check:
-    from kael.checker.comparison import failures_of
-
     subject = ex.subject
     count = int(np.count_nonzero(wrong))
     check = Check(kind, subject.names[which], "passed", found.size, count)  # type: ignore[arg-type]

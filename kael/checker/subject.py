@@ -23,10 +23,6 @@ from kael.errors import KaelTypeError, KaelValueError
 from kael.tensors import Tensor
 
 
-class UndefinedError(KaelValueError):
-    """The formula has no finite value at the given point."""
-
-
 class Subject:
     """A formula, its differentiated inputs, and where each of them stands in the call."""
 
