@@ -452,3 +452,23 @@ def test_claims_may_be_any_callable(kael, tmp_path):
     )
     assert kael("gradcheck", str(path)).code == 0
     assert "a function(…)" in kael("explain", f"{path}::f").out
+
+
+def test_a_long_check_says_its_cost_first(kael, monkeypatch):
+    short = kael("gradcheck", "tanh(x)", "-i", "x=randn(5)")
+    assert "estimated" not in short.err
+    monkeypatch.setattr("kael.specs.verdict.LONG", 0.0)
+    ran = kael("gradcheck", "tanh(x)", "-i", "x=randn(5)", "--mode", "adaptive", "--samples", "2")
+    assert ran.code == 0
+    assert "note: tanh(x): about 300 evaluations, estimated" in ran.err
+    assert "--max-evaluations" in ran.err
+    assert "--mode fast" in ran.err
+    assert "estimated" not in ran.out
+
+
+def test_a_bound_holds_over_all_sampled_points(kael):
+    words = ("gradcheck", "tanh(x)", "-i", "x=randn(5)", "--samples", "40")
+    ran = kael(*words, "--max-evaluations", "100")
+    assert ran.code == 0
+    assert "the evaluations allowed are used up" in ran.out
+    assert "used up" not in kael(*words).out
