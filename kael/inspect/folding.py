@@ -23,7 +23,7 @@ def fold(graph: Graph, max_nodes: int) -> Graph:
     if len(graph.nodes) <= max_nodes:
         return graph
     graph = fold_repeats(graph)
-    return graph if len(graph.nodes) <= max_nodes else cut(graph, max(max_nodes, 2))
+    return graph if len(graph.nodes) <= max_nodes else cut(graph, max_nodes)
 
 
 def fold_repeats(graph: Graph) -> Graph:
