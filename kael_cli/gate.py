@@ -13,6 +13,7 @@ from kael_cli.exits import CommandError, Exit, bug_report
 from kael_cli.loading import default_dtype, load
 from kael_cli.options import GradcheckOptions
 from kael_cli.output import Output
+from kael_cli.progress import Progress
 from kael_cli.reporters import sentence
 from kael_cli.selection import matcher, tagged
 
@@ -38,25 +39,40 @@ def verify(options: GradcheckOptions, *, lines: bool) -> int:
     start = time.perf_counter()
     run = Run()
     request = request_of(options)
-    with default_dtype(options), Output(options) as output:
-        request = replace(request, announce=output.note)
+    # Where every result has a line of its own, the lines are the progress.
+    progress = Progress(wanted=not options.quiet and not (lines and options.format == "text"))
+    with default_dtype(options), Output(options) as output, progress:
+
+        def announce(text: str) -> None:
+            progress.clear()
+            output.note(text)
+
+        request = replace(request, announce=announce)
         reporter = reporter_of(options, output, lines=lines)
-        for result in results(options, request, output):
+        for result in results(options, request, output, progress):
             run.results.append(result)
-            output.write(reporter.each(result))
+            text = reporter.each(result)
+            if text:
+                progress.clear()
+                output.write(text)
+            progress.advance()
             if options.exit_first and not holds(result, options):
                 break
+        progress.clear()
         run.seconds = time.perf_counter() - start
         output.write(reporter.close(run))
     return exit_code(run, options)
 
 
-def results(options: GradcheckOptions, request: Request, output: Output) -> Iterator[Result]:
+def results(
+    options: GradcheckOptions, request: Request, output: Output, progress: Progress
+) -> Iterator[Result]:
     """Yield the results: first what could not be loaded, then every instance that is meant."""
     loaded = load(options, gate=True)
     for note in loaded.notes:
         output.note(note)
     chosen = selected(loaded.instances, options)
+    progress.total = len(loaded.errors) + len(chosen)
     yield from map(unloadable, loaded.errors)
     begun: set[int] = set()
     for instance in chosen:

@@ -71,6 +71,18 @@ class Output:
 
             traceback.print_exc()
 
+    def markdown(self, text: str) -> str:
+        """Return Markdown as a terminal shows it where colours are shown, else as it is."""
+        if not self.color:
+            return text
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        console = Console(force_terminal=True, width=min(100, Console().width))
+        with console.capture() as capture:
+            console.print(Markdown(text))
+        return capture.get()
+
     def paint(self, color: str, text: str) -> str:
         """Return the text in a colour where colours are shown."""
         return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if self.color else text

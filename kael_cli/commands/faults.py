@@ -30,7 +30,7 @@ def run(options: FaultsOptions) -> int:
             ]
             output.write(document(rows))
         elif options.code is not None:
-            output.write(f"# {options.code}\n\n{faults.page(options.code)}")
+            output.write(output.markdown(f"# {options.code}\n\n{faults.page(options.code)}"))
         else:
             width = max(map(len, chosen)) + 2
             lines = [f"{code:<{width}}{faults.summary(code)}\n" for code in chosen]
