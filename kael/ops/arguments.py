@@ -33,10 +33,14 @@ def require_floating(operation: str, x: Tensor) -> None:
         )
 
 
+class NotIntegers(KaelTypeError):
+    """Positions or class targets do not hold integers; how to write them is the reader's to say."""
+
+
 def require_integers(operation: str, index: Tensor, name: str = "index") -> None:
-    """Raise `KaelTypeError` unless the operand holds integers."""
+    """Raise `NotIntegers` unless the operand holds integers."""
     if index._array.dtype.kind not in "iu" and index.numel():
-        raise KaelTypeError(f"{operation}: {name} must hold integers, got {index.dtype}")
+        raise NotIntegers(f"{operation}: {name} must hold integers, got {index.dtype}")
 
 
 def require_ndim(operation: str, x: Tensor, ndim: int, name: str = "x") -> None:

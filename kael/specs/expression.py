@@ -13,6 +13,7 @@ import numpy as np
 import kael.ops  # noqa: F401 (fills the registry that the language looks names up in)
 from kael import dtypes
 from kael.errors import KaelError
+from kael.ops.arguments import NotIntegers
 from kael.specs.arithmetic import describe
 from kael.specs.language import Program
 from kael.specs.place import Place, SpecError
@@ -128,7 +129,19 @@ class Expression:
             message, rest = "there is not enough memory for the result", ""
         else:
             message, rest = f"{type(error).__name__}: {error}".partition("\n")[0], ""
-        return SpecError(message, span.place, detail=rest or None)
+        hint = integers_hint(span.place) if isinstance(error, NotIntegers) else None
+        return SpecError(message, span.place, detail=rest or None, hint=hint)
+
+
+def integers_hint(place: Place) -> str:
+    """Return how an input of integers is written where the expression stands."""
+    if place.file is None and place.label == "<expression>":
+        form = "-c NAME='tensor([0, 2], dtype=int64)'"
+    elif place.file is not None and place.file.endswith(".py"):
+        form = 'kael.Input([0, 2], dtype="int64")'
+    else:
+        form = "{value: [0, 2], dtype: int64}"
+    return f"write an input of integers as {form}"
 
 
 class _Running(threading.local):

@@ -8,6 +8,7 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kael.ops.arguments import NotIntegers
 from kael.specs import arithmetic
 from kael.specs.arithmetic import MAX_BITS, describe, is_plain
 from kael.specs.growth import (
@@ -152,10 +153,7 @@ def check_items(items: list[Any]) -> None:
     """Refuse what is no index of a tensor."""
     for item in items:
         if isinstance(item, Tensor) and item.dtype.kind not in "iub":
-            raise Refused(
-                f"an index tensor must hold integers or booleans, got {item.dtype}; "
-                "give the input dtype: int64"
-            )
+            raise NotIntegers(f"an index tensor must hold integers or booleans, got {item.dtype}")
         if isinstance(item, (float, str, tuple)):
             raise Refused(f"{describe(item)} ({item!r}) is no index"[:200])
 

@@ -1,4 +1,7 @@
-"""The text of a value on the command line: `3`, `[1, 2]`, `randn(2,3)`, `@file.npy`."""
+"""The text of a value on the command line: `3`, `[1, 2]`, `randn(2,3)`, `@file.npy`.
+
+`tensor([0, 2], dtype=int64)` is a list with a dtype.
+"""
 
 import ast
 import re
@@ -13,7 +16,7 @@ from kael.specs.place import Place, SpecError
 from kael.specs.spelling import did_you_mean
 from kael.specs.syntax import Pieces, Text
 
-# What a generator takes by position: its sizes, or its own numbers.
+# What a generator takes by position: its sizes, its own numbers, or the values.
 GENERATORS: dict[str, tuple[str, ...]] = {
     "randn": ("*size",),
     "zeros": ("*size",),
@@ -21,11 +24,14 @@ GENERATORS: dict[str, tuple[str, ...]] = {
     "uniform": ("low", "high", "shape"),
     "arange": ("start", "end", "step"),
     "linspace": ("start", "end", "steps"),
+    "tensor": ("data",),
 }
+WITHOUT_SHAPE = ("arange", "linspace", "tensor")
 INITS = {"randn": "normal", "zeros": "zeros", "ones": "ones", "uniform": "uniform"}
 HINT = (
-    "a value is a number, a list of numbers, @file.npy, @file.npz:key, @file.csv, or one of "
-    "randn(2,3),\nuniform(0.5,2.5,shape=[2,3]), zeros(3), ones(3), arange(6), linspace(0,1,5)"
+    "a value is a number, a list of numbers, @file.npy, @file.npz:key, @file.csv, or one of\n"
+    "randn(2,3), uniform(0.5,2.5,shape=[2,3]), zeros(3), ones(3), arange(6), linspace(0,1,5),\n"
+    "tensor([0, 2], dtype=int64)"
 )
 DOTTED = r"(?<![\w.)\]])\.(?=(?:inf|nan)\b)"
 
@@ -128,7 +134,7 @@ def generated(node: ast.Call, text: Text, max_elements: int) -> Input:
             raise text.error(f"{name} takes {', '.join(parameters)}", argument.col_offset)
     for keyword in node.keywords:
         allowed = {*parameters, "seed", "shape", "dtype"} - {"*size"}
-        allowed -= {"shape", "seed"} if name in ("arange", "linspace") else set()
+        allowed -= {"shape", "seed"} if name in WITHOUT_SHAPE else set()
         if keyword.arg not in allowed:
             near = did_you_mean(str(keyword.arg), allowed)
             raise text.error(f"{name} takes no argument '{keyword.arg}'{near}", keyword.col_offset)
@@ -139,7 +145,11 @@ def generated(node: ast.Call, text: Text, max_elements: int) -> Input:
         else:
             fields[str(keyword.arg)] = (keyword.value, read_nested(keyword.value, reader))
     dtype = fields.pop("dtype", (None, None))[1]
-    if name in ("arange", "linspace"):
+    if name == "tensor":
+        if "data" not in fields:
+            raise text.error("tensor needs values: tensor([0, 2])", node.col_offset)
+        found = Input(value=fields["data"][1])
+    elif name in WITHOUT_SHAPE:
         found = Input(value=sequence(name, fields, node, text, max_elements))
     else:
         found = Input(init=INITS[name], shape=sizes(fields.pop("shape", []), text))

@@ -6,6 +6,7 @@ for each that is not.
 
 import keyword
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -267,7 +268,8 @@ class SpecReader:
             )
         elif is_text(node) and number_of(node) is None:
             found = parse_value(node.value, self.text_place(node), self.folder)
-            if node.style in ("'", '"') and found.value is not None:
+            called = re.match(r"\s*[a-z]+\(", node.value)  # its commas need quotes in {…}
+            if node.style in ("'", '"') and found.value is not None and not called:
                 raise self.source.error(
                     f"a value is expected, got {describe(node)}", node, "write it without quotes"
                 )

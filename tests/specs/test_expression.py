@@ -156,6 +156,25 @@ def test_failure_points_at_the_sub_expression(text: str, column: int, message: s
     assert str(caught.value).startswith(f"<expression>:1:{column}: {message}")
 
 
+@pytest.mark.parametrize(
+    ("place", "form"),
+    [
+        (Place(None, 1, 1, "<expression>"), "tensor([0, 2], dtype=int64)"),
+        (Place("a.yaml", 1, 1), "{value: [0, 2], dtype: int64}"),
+        (Place(None, 1, 1, "<stdin>"), "{value: [0, 2], dtype: int64}"),
+        (Place("a.py", 1, 1), 'kael.Input([0, 2], dtype="int64")'),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("text", ["x[f]", "cross_entropy(m, w[:2])", "index_select(x, 0, f)"])
+def test_real_positions_are_told_how_integers_are_written(
+    place: Place, form: str, text: str
+) -> None:
+    with pytest.raises(SpecError, match="must hold integers") as caught:
+        parse(text, place).evaluate(NAMES)
+    assert form in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize("text", ["x.shape", "None"])
 def test_output_that_is_no_tensor(text: str) -> None:
     with pytest.raises(SpecError, match="not a tensor"):

@@ -57,6 +57,15 @@ def test_truth_values_are_boolean() -> None:
         np.testing.assert_array_equal(array(text), [True, False])
 
 
+def test_a_list_with_a_dtype() -> None:
+    found = array("tensor([0, 2], dtype=int64)")
+    assert found.dtype == np.int64
+    assert found.tolist() == [0, 2]
+    assert array("tensor(3, dtype='int32')").dtype == np.int32
+    assert array("tensor([true, false])").dtype == bool
+    assert array("tensor([0, 2])").dtype == FLOAT
+
+
 def test_dtype_of_a_generator() -> None:
     assert array("zeros(2, dtype=int64)").dtype == np.int64
     assert array("randn(2, dtype='float32')").dtype == np.float32
@@ -104,6 +113,9 @@ def test_streams_depend_on_seed_and_name_alone() -> None:
         ("randn(2.5)", 7, "a size is an integer that is not negative"),
         ("randn(3, low=1)", 10, "randn takes no argument 'low'"),
         ("uniform(3,1)", 1, "low (3) is above high (1)"),
+        ("tensor()", 1, "tensor needs values: tensor([0, 2])"),
+        ("tensor([0.5], dtype=int64)", 9, "0.5 is not an integer, and the dtype is int64"),
+        ("tensor([1], shape=[1])", 13, "tensor takes no argument 'shape'"),
         ("arange()", 1, "arange needs an end"),
         ("arange(0, 1, 0)", 1, "arange needs a step that is not 0"),
         ("linspace(0, 1)", 1, "linspace needs 'steps'"),

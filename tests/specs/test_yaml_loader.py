@@ -502,6 +502,19 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     assert "the file cannot be read" in str(load(str(tmp_path), "dir.yaml").errors[0])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "inputs:\n  y: tensor([0, 2], dtype=int64)\noutput: y\n",
+        "inputs: {y: 'tensor([0, 2], dtype=int64)'}\noutput: y\n",
+    ],
+)
+def test_a_short_value_with_a_dtype(text: str) -> None:
+    found = one(text).inputs["y"].array((0, "s", "y"), np.dtype("float64"))
+    assert found.dtype == np.int64
+    assert found.tolist() == [0, 2]
+
+
 def test_a_quoted_generator_is_still_one() -> None:
     found = one("inputs: {x: 'randn(2)', y: \"zeros(3)\"}\noutput: x.sum() + y.sum()")
     assert {name: t.shape for name, t in found.instances()[0].leaves().items()} == {
