@@ -312,7 +312,7 @@ def _stored(shown: GraphNode, arrived: list[Array]) -> str:
         return ""
     grad = shown.node.leaf.grad
     value = arrived[0] if grad is None else grad._array
-    return f"{shown.title or 'leaf'}.grad = {array_text(value)}"
+    return f"{shown.title or 'leaf'}.grad = {cell_text(value)}"
 
 
 def _checked(claim: Claim, tensor: Tensor | None) -> CheckRow:
@@ -333,22 +333,36 @@ CHECKS = ("Input", "By hand", "Its value", "Gradient", "")
 MOST_LISTED = 12
 """How many entries a cell lists: every row is as wide as the widest."""
 
+MOST_IN_CELL = 6
+"""How many elements of an array a cell writes out; a row has several arrays side by side."""
 
-def some(texts: Sequence[str]) -> list[str]:
+
+def some(texts: Sequence[str], most: int = MOST_LISTED) -> list[str]:
     """Return the first texts, and how many more there are.
 
     >>> some([str(n) for n in range(1500)])[-2:]
     ['11', '… (1488 more)']
     """
-    if len(texts) <= MOST_LISTED + 1:
+    if len(texts) <= most + 1:
         return list(texts)
-    return [*texts[:MOST_LISTED], f"… ({len(texts) - MOST_LISTED} more)"]
+    return [*texts[:most], f"… ({len(texts) - most} more)"]
+
+
+def cell_text(array: Array) -> str:
+    """Write an array as it stands in a table."""
+    return array_text(array, MOST_IN_CELL)
+
+
+def listed_in_cell(arrays: Sequence[Array]) -> int:
+    """Return how many of some arrays a cell lists: as many as one of numbers has elements."""
+    widest = max((array.size for array in arrays if array.size <= MOST_IN_CELL), default=1)
+    return max(1, MOST_LISTED // max(1, widest))
 
 
 def forward_cells(row: ForwardRow) -> list[str]:
     """Return the texts of a row of the forward table."""
     saves = row.saves if row.node else ""
-    return [row.value, row.formula, array_text(row.result), row.node or "none", saves]
+    return [row.value, row.formula, cell_text(row.result), row.node or "none", saves]
 
 
 def count_cells(row: CountRow) -> list[str]:
@@ -365,7 +379,7 @@ def backward_cells(row: BackwardRow) -> list[str]:
         row.node,
         incoming_text(row),
         "; ".join(some(list(dict.fromkeys(sent.rule for sent in row.sends)))),
-        row.stored or "; ".join(some(sends_texts(row.sends))),
+        row.stored or "; ".join(sends_texts(row.sends)),
         "; ".join(some(counts)),
     ]
 
@@ -374,9 +388,10 @@ def incoming_text(row: BackwardRow) -> str:
     """Return what arrived, as a sum where several senders gave a part."""
     if not row.incoming:
         return "no gradient"
-    whole = ", ".join(map(array_text, row.incoming))
-    if len(row.parts) > 1 and row.incoming[0].size <= MOST_ELEMENTS:
-        return f"{' + '.join(some(list(map(array_text, row.parts))))} = {whole}"
+    whole = ", ".join(map(cell_text, row.incoming))
+    if len(row.parts) > 1 and row.incoming[0].size <= MOST_IN_CELL:
+        parts = some(list(map(cell_text, row.parts)), listed_in_cell(row.parts))
+        return f"{' + '.join(parts)} = {whole}"
     return whole
 
 
@@ -384,18 +399,19 @@ def sends_texts(sends: Sequence[Sent]) -> list[str]:
     """Return one text a value sent; what goes to several nodes unchanged is written once."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for sent in sends:
-        grouped.setdefault((sent.rule, array_text(sent.value)), []).append(sent.target)
-    return [
+        grouped.setdefault((sent.rule, cell_text(sent.value)), []).append(sent.target)
+    texts = [
         f"{value} {' and '.join(some([f'to {target}' for target in targets]))}"
         for (_, value), targets in grouped.items()
     ]
+    return some(texts, listed_in_cell([sent.value for sent in sends]))
 
 
 def check_cells(row: CheckRow) -> list[str]:
     """Return the texts of a claim."""
-    gradient = "none" if row.gradient is None else array_text(row.gradient)
+    gradient = "none" if row.gradient is None else cell_text(row.gradient)
     verdict = "agrees" if row.holds else "differs"
-    return [row.name, row.text, array_text(np.asarray(row.claimed)), gradient, verdict]
+    return [row.name, row.text, cell_text(np.asarray(row.claimed)), gradient, verdict]
 
 
 Section = tuple[str, tuple[str, ...], list[list[str]]]

@@ -274,3 +274,18 @@ def test_a_leaf_used_very_often_does_not_widen_every_row():
     assert any("200 (from Mul" in line and "… (188 more))" in line for line in lines)
     few = explain.text(explained(" + ".join(["x * 2"] * 13), x=1.0))
     assert "more)" not in few
+
+
+def test_matrices_do_not_widen_every_row():
+    b = np.linspace(-1.3, 2.9, 9).reshape(3, 3)
+    found = explained("((a@b)*a + tanh(a@b)*b + (a@b)).sum()", a=b / 7, b=b)
+    assert max(map(len, explain.text(found).splitlines())) < 320
+    incoming = explain.backward_cells(found.backward[-1])[2]
+    assert incoming.startswith("shape=[3, 3] norm=")
+
+
+def test_long_lists_of_parts_are_shortened():
+    found = explained("(x" + " + x*2" * 9 + ").sum()", x=[[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
+    incoming = explain.backward_cells(found.backward[-1])[2]
+    assert incoming.count("[[") == 3
+    assert "… (8 more) = [[19, 19, 19], [19, 19, 19]]" in incoming
