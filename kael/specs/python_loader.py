@@ -152,7 +152,7 @@ def read_spec(function: Callable[..., Any], given: Mapping[str, Any], place: Pla
     inputs = {name: checked(given[name], name, place, folder) for name in named if name in given}
     if not inputs:
         raise SpecError("a spec has at least one input", place)
-    reader = KeywordReader(options, inputs, place, folder)
+    reader = KeywordReader(options, inputs, place, folder, function.__code__.co_firstlineno)
     return Spec(
         name=reader.text("name", function.__name__),
         place=place,
@@ -173,15 +173,21 @@ def read_spec(function: Callable[..., Any], given: Mapping[str, Any], place: Pla
 
 
 class KeywordReader:
-    """The keywords of `@kael.spec` that are not inputs."""
+    """The keywords of `@kael.spec` that are not inputs; `start` is the line they begin on."""
 
     def __init__(
-        self, given: Mapping[str, Any], inputs: dict[str, Input], place: Place, folder: str
+        self,
+        given: Mapping[str, Any],
+        inputs: dict[str, Input],
+        place: Place,
+        folder: str,
+        start: int,
     ) -> None:
         self.given = given
         self.inputs = inputs
         self.place = place
         self.folder = folder
+        self.start = start
 
     def error(self, message: str, hint: str | None = None) -> SpecError:
         """Return the error at the spec's place."""
@@ -312,12 +318,23 @@ class KeywordReader:
                 found[which] = claim
             elif isinstance(claim, (str, int, float)):
                 text = str(claim)
-                # The text is not at a known column of the file: the error shows it by itself.
-                place = Place(None, 1, 1, f"{self.place}: derivative of '{name}'", text)
-                found[which] = parse(text, place, [*self.inputs])
+                found[which] = self.expression(text)
             else:
                 raise self.error(f"the derivative of '{name}' must be a function or an expression")
         return found
+
+    def expression(self, text: str) -> Expression:
+        """Return an expression at its place between the decorator and the `def`.
+
+        Where it is not written there as it is, its place is that of the spec.
+        """
+        whole, names = self.place, [*self.inputs]
+        lines = (whole.source or "").split("\n")[: whole.line]
+        for at in range(self.start - 1, len(lines)):
+            match = re.search(f"(['\"]){re.escape(text)}\\1", lines[at])
+            if match:
+                return parse(text, whole.at(at + 1, match.start() + 2), names)
+        return parse(text, whole, names, lambda offset: (whole.line or 1, whole.column))
 
     def gradcheck(self) -> dict[str, Any]:
         """Return the options of the check that are given."""

@@ -28,11 +28,22 @@ class GithubReporter:
 
 
 def _command(level: str, result: Result, code: str, message: str) -> str:
-    place = result.error if result.error is not None and result.error.file else result
-    properties = {"file": place.file, "line": place.line, "col": place.column}
+    file, line, column = _place(result)
+    properties = {"file": file, "line": line, "col": column}
     properties["title"] = f"{result.title} [{code}]"
     shown = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
     return f"::{level} {shown}::{_data(message)}\n"
+
+
+def _place(result: Result) -> tuple[object, object, object]:
+    """Return where a finding stands: at the error, at the claim that fails, or at its spec."""
+    error = result.error
+    if error is not None and error.file:
+        return error.file, error.line, error.column
+    if result.file and result.at.startswith(f"{result.file}:"):
+        line, _, column = result.at.removeprefix(f"{result.file}:").partition(":")
+        return result.file, line, column
+    return result.file, result.line, result.column
 
 
 def _data(text: str) -> str:

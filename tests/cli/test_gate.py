@@ -304,7 +304,7 @@ def test_the_formats(kael, project):
     ]
     assert junit.code == 1
     github = kael("check", "specs", "--format", "github")
-    assert github.out.startswith("::error file=specs/wrong.yaml,line=1,")
+    assert github.out.startswith("::error file=specs/wrong.yaml,line=6,col=6,")
 
 
 def test_reproduce_quotes_inline_expressions_and_values(kael):

@@ -153,6 +153,15 @@ def test_junit_survives_characters_xml_forbids():
     ElementTree.fromstring(JunitReporter().close(Run([result])))
 
 
+def test_a_github_annotation_stands_at_the_claim_that_fails():
+    result = Result("gate", None, "a.yaml", 1, 1, status="failed", at="a.yaml:9:5")
+    assert GithubReporter().each(result).startswith("::error file=a.yaml,line=9,col=5,title=gate")
+    result.at = "a.yaml:9"
+    assert GithubReporter().each(result).startswith("::error file=a.yaml,line=9,title=gate")
+    result.at = ""
+    assert GithubReporter().each(result).startswith("::error file=a.yaml,line=1,col=1,title=gate")
+
+
 def test_a_github_message_keeps_to_one_line():
     for line in render(GithubReporter()).splitlines()[:-1]:
         assert line.startswith(("::error ", "::warning ", "::notice "))
