@@ -64,11 +64,24 @@ def summarize(
         passed = compared.status == "passed"
         kinks = [passed[i] and _at_kink(compared, i) for i in np.flatnonzero(finite).tolist()]
         counted = ~np.asarray(kinks, dtype=np.bool_)
+    endless = [
+        i
+        for i in np.flatnonzero((compared.status == "passed") & ~finite).tolist()
+        if (v := _verdict(compared, i)) is not None and v.shape == "infinite" and v.note
+    ]
+    if endless:
+        verdict = _verdict(compared, endless[0])
+        assert verdict is not None
+        more = f" (and {len(endless) - 1} more)" if len(endless) > 1 else ""
+        index = list(_unravel(int(compared.entries[endless[0]]), shape))
+        notes.append(f"element {index}: {verdict.note}{more}")
     check.max_abs_error = compared.excess
     if counted.any():
         check.max_abs_error = max(compared.excess, float(off[counted].max()))
         ratio = np.divide(off, size, out=np.zeros_like(off), where=size > 0)
         check.max_rel_error = float(ratio[counted].max())
+    if (compared.wrong & ~np.isfinite(compared.analytic)).any():
+        check.max_abs_error = check.max_rel_error = math.inf
     findings = []
     statuses: tuple[Status, ...] = ("failed", "inconclusive")
     for status in statuses:

@@ -36,6 +36,9 @@ MOST_EVALUATIONS = 900
 # The least that is called a difference, as a share of the root of the sum of squared terms.
 _FLOOR, _FLOOR_FLOAT32 = 1e-9, 3e-5
 
+# Up to here the steps are a share of the largest entry of an input, beyond of max(1, |x|).
+_SMALL_INPUT = 1e-3
+
 _FIRST = (8.3e-5, 8.3e-6)
 _MORE = (8.3e-7, 8.3e-4, 8.3e-8, 8.3e-3, 8.3e-9)
 
@@ -87,6 +90,11 @@ class Walker:
         self.x = np.concatenate([np.array(flat, dtype=np.float64) for flat in self.flats])
         self.work = self.x.copy()
         self.scale = np.maximum(1.0, np.abs(self.x))
+        for start, end in pairwise(self.bounds):
+            largest = float(np.abs(self.x[start:end]).max(initial=0.0))
+            if 0 < largest < _SMALL_INPUT:
+                # In SI units a whole formula may live within 1e-10.
+                self.scale[start:end] = largest
         self.floor = _FLOOR_FLOAT32 if subject.float32 else _FLOOR
 
     def load(self, values: Floats) -> None:
@@ -224,7 +232,8 @@ class _Search:
         walker, rule = self.walker, self.tolerance
         if not np.isfinite(self.found.sharpness_here):
             return
-        self.found.sharpness = max(self.found.sharpness, self.found.sharpness_here)
+        seen = self.found.sharpness_here / min(1.0, float(walker.scale[entries].min(initial=1.0)))
+        self.found.sharpness = max(self.found.sharpness, seen)
         size = np.abs(walker.analytic[entries]).max(axis=1, initial=0.0)
         sharp = 2 * self.found.sharpness_here / walker.scale[entries]
         forbidden = sharp > rule.atol + rule.rtol * size

@@ -54,6 +54,17 @@ def enclose_together(
         notes.append(_kink_note(session, which, compared, met))
 
 
+def _steps(x: float, verdict: Verdict) -> list[float]:
+    """The two steps at which a kink must look the same, no longer than that of the verdict.
+
+    Longer ones may step over the kink and back: that of relu(x / 1e-10 - 1) is 1e-10 wide.
+    """
+    scale = max(1.0, abs(x)) if x == 0 or abs(x) > 1e-5 else 1e3 * abs(x)
+    if 0 < verdict.step < _SCALES[1] * scale:
+        scale = max(verdict.step / _SCALES[1], 64 * float(np.spacing(abs(x))) / _SCALES[0])
+    return [share * scale for share in _SCALES]
+
+
 def _one_sided(
     session: Session, which: int, entries: Array, signs: Floats, step: float
 ) -> tuple[Any, Any]:
@@ -78,7 +89,7 @@ def _per_output(session: Session, which: int, compared: Compared, i: int, heads:
     one, ones = np.array([entry]), np.ones(1)
     bent: Array = np.ones(session.ex.value.size, dtype=bool)
     closer: Array | None = None
-    for step in (share * max(1.0, abs(x)) for share in _SCALES):
+    for step in _steps(x, compared.verdicts[entry, head]):
         right, left = _one_sided(session, which, one, ones, step)
         noise = 8 * EPSILON * np.abs(session.ex.value) / step
         gap = np.abs(right - left)

@@ -202,7 +202,7 @@ def far_steps(x: float, eps: float) -> list[float]:
     while (step := _OFF * h * 10.0**-k) >= max(floor, smallest):
         steps.append(step)
         k += 1
-    if 0 < abs(x) < h:
+    if 0 < abs(x) < 10 * h:
         steps += [_OFF * abs(x) * 10.0**-k for k in range(1, 6)]
     return [step for step in steps if step >= floor]
 
