@@ -72,6 +72,7 @@ class Operation:
     batch : "elementwise", or how arguments change under a leading axis, which every operand with
         a formula then has (None where the call cannot be batched); None: one by one
     samples : draws inputs and arguments for the tests
+    booleans : what to write instead, where the kernel takes no booleans
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Operation:
         samples: Samples | None = None,
         strings: tuple[str, ...] = (),
         convention: str = "",
+        booleans: str = "",
         prose: bool = False,
         method: bool = True,
         function: bool = True,
@@ -129,6 +131,7 @@ class Operation:
         self.samples = samples
         self.strings = strings
         self.convention = convention
+        self.booleans = booleans
         self.prose = prose
         self.method = method
         self.is_function = function
@@ -316,6 +319,8 @@ class Operation:
                 return clash
         if isinstance(error, MemoryError):
             return KaelError(f"{self.name}: not enough memory for operands of shape {listed}")
+        if self.booleans and isinstance(error, TypeError):
+            return KaelTypeError(f"{self.name} takes no booleans; {self.booleans}")
         kind = {IndexError: KaelIndexError, TypeError: KaelTypeError}.get(
             type(error), KaelValueError
         )

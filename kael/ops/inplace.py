@@ -16,7 +16,7 @@ from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.calling import constant
 from kael.ops.index import checked_items, located, points
-from kael.ops.math import mul
+from kael.ops.math import mul, sub
 from kael.tensors import Array, Tensor, as_array
 
 
@@ -120,6 +120,8 @@ def _scaled(name: str, ufunc: np.ufunc, doc: str) -> Callable[..., Tensor]:
     def method(self: Tensor, other: Any, alpha: float = 1) -> Tensor:
         if not isinstance(alpha, (int, float)):
             raise KaelTypeError(f"{name}: alpha must be a number, got {alpha!r}")
+        if ufunc is np.subtract and self._array.dtype.kind == "b":
+            raise KaelTypeError(f"{name} takes no booleans; {sub.booleans}")
         return plain(self, other if alpha == 1 else mul(other, alpha))
 
     method.__name__ = method.__qualname__ = name

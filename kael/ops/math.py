@@ -130,6 +130,7 @@ sub = binary(
     "sub", np.subtract,
     vjp=(lambda g: g, lambda g: minus(g)), text=("g", "-g"),
     domain=normal, aliases=("subtract",),
+    booleans="use logical_xor, or multiply by 1.0 for numbers",
     doc="Return x - other.",
 )  # fmt: skip
 mul = binary(
@@ -181,6 +182,7 @@ neg = unary(
     "neg", np.negative,
     vjp=lambda g: minus(g), text="-g",
     domain=normal, real=False, aliases=("negative",),
+    booleans="use ~ or logical_not, or multiply by 1.0 for numbers",
     doc="Return -x.",
 )  # fmt: skip
 reciprocal = unary(

@@ -218,3 +218,20 @@ def test_relu_and_maximum_differ_at_0():
 def test_lerp_ends_at_its_ends():
     far = REGISTRY["lerp"](tensor([1e16, 1.0]), tensor([1.0, 1e16]), tensor([1.0, 0.0]))
     assert far.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda b: -b, "neg takes no booleans; use ~ or logical_not"),
+        (lambda b: REGISTRY["neg"](b), "neg takes no booleans; use ~ or logical_not"),
+        (lambda b: b - b, "sub takes no booleans; use logical_xor"),
+        (lambda b: True - b, "sub takes no booleans; use logical_xor"),
+        (lambda b: b.sub(b), "sub takes no booleans; use logical_xor"),
+        (lambda b: b.sub_(b), "sub_ takes no booleans; use logical_xor"),
+    ],
+)
+def test_booleans_have_no_difference(compute, message):
+    with pytest.raises(KaelTypeError, match=message):
+        compute(tensor([True, False]))
+    assert (tensor([True, False]) - 1.0).tolist() == [0, -1]

@@ -131,6 +131,8 @@ FAILURES = [
     ("~x", 1, "~ takes booleans"),
     ("2 & 3", 1, "& takes booleans"),
     ("x * None", 1, "* takes tensors and numbers, not None"),
+    ("-(x > 1)", 1, "neg takes no booleans; use ~ or logical_not"),
+    ("(x > 1) - (x > 2)", 1, "sub takes no booleans; use logical_xor"),
     ("-None", 1, "- takes tensors and numbers, not None"),
     ("x.shape + 1", 1, "+ takes tensors and numbers, not a tuple"),
     ("x.shape[5]", 1, "index 5 is out of range for a tuple of 1"),
