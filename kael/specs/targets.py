@@ -122,8 +122,8 @@ def inline(
     try:
         expression = parse(text, place)
     except SpecError as error:
-        if text.partition(".")[0].strip() in overrides:
-            raise  # `x.grad` with -i x=1 is no path
+        if not overrides.keys().isdisjoint(re.findall(r"\w+", text)):
+            raise  # `x.grad`, or `1/x.grad`, with -i x=1 is no path
         raise missing_path(text, error) from None
     missing = [name for name in expression.names if name not in overrides]
     if missing and not draw_missing:

@@ -118,6 +118,9 @@ def test_an_attribute_of_a_given_name_is_no_path(project: Path) -> None:
     assert found.startswith("<expression>:1:")
     assert found.endswith(": unknown attribute 'grad'")
     assert errors(resolve(["x.grad"])) == ["x.grad: there is no such file or folder"]
+    for text in ("x.grad", "x.__class__", "1/x.grad", "2.0/x.a/x.b"):
+        (error,) = errors(resolve([text], ["x=1"]))
+        assert "unknown attribute" in error
 
 
 def test_a_spec_of_a_folder_is_refused_with_the_way_to_name_it(project: Path) -> None:
