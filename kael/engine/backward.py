@@ -59,7 +59,7 @@ def seed_gradient(root: Tensor, gradient: Any) -> Array:
                 "grad can be implicitly created only for scalar outputs, got shape "
                 f"{shapes.text(array.shape)}"
             )
-        return np.array(1, array.dtype).reshape(array.shape)
+        return np.array(1, array.dtype, ndmin=array.ndim)
     if isinstance(gradient, bool):
         raise KaelTypeError(
             f"backward({gradient}) is ambiguous: the first argument is the gradient; "
@@ -80,12 +80,20 @@ def count_dependencies(start: Node) -> dict[Node, int]:
     pending = [start]
     while pending:
         edges = pending.pop().edges
-        for edge in edges if isinstance(edges, tuple) else (edges,):
-            if edge in dependencies:
-                dependencies[edge] += 1
-            elif edge is not None:
-                dependencies[edge] = 1
-                pending.append(edge)
+        while edges.__class__ is not tuple:  # down a chain
+            node: Any = edges
+            if node in dependencies:
+                dependencies[node] += 1
+                break
+            dependencies[node] = 1
+            edges = node.edges
+        else:
+            for edge in edges:
+                if edge in dependencies:
+                    dependencies[edge] += 1
+                elif edge is not None:
+                    dependencies[edge] = 1
+                    pending.append(edge)
     return dependencies
 
 
@@ -116,8 +124,8 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 watch.after(node, upstream, gradients)
         if not retain_graph:
             node.saved = None
-        edges = node.edges
-        if not isinstance(edges, tuple):
+        edges: Any = node.edges
+        if edges.__class__ is not tuple:
             gradient = gradients[0]
             if waiting[edges] == 1 and edges not in sums and gradient.__class__ is _ndarray:
                 # A link of a chain, the only edge here and there: nothing is summed, and what
@@ -136,6 +144,10 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                     gradient = as_gradient(gradient)
                 if gradient.shape != edge.shape or gradient.dtype is not edge.dtype:
                     gradient = node.fit(gradient, index)
+            left = waiting[edge] - 1
+            if not left and edge not in sums:  # the only edge here
+                ready.append((edge, gradient))
+                continue
             held = sums.pop(edge, None)
             if held is None:
                 held = gradient
@@ -147,7 +159,6 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 else:
                     held = as_gradient(held + gradient)
                     summed.add(edge)
-            left = waiting[edge] - 1
             if left:
                 waiting[edge] = left
                 sums[edge] = held

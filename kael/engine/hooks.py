@@ -141,10 +141,13 @@ def anomaly_enabled() -> bool:
 # The dict behind os.environ: a look-up that fails through the mapping costs as much as six
 # additions of small arrays, and every backward makes two.
 _environment: Any = os.environ._data  # type: ignore[attr-defined]
+_KEYS = {
+    name: os.environ.encodekey(name) for name in ("KAEL_TRACE_BACKWARD", "KAEL_DETECT_ANOMALY")
+}
 
 
 def _switched_on(name: str) -> bool:
-    return os.environ.encodekey(name) in _environment and os.environ[name] not in ("", "0")
+    return _KEYS[name] in _environment and os.environ[name] not in ("", "0")
 
 
 if _switched_on("KAEL_DETECT_ANOMALY"):

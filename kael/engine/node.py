@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Gradients = tuple[Array | None, ...]
+_add = np.add
 _add_reduce: Any = np.add.reduce  # what array.sum calls, by way of Python
 
 # One lock for all leaves: a leaf's sum must not lose what another thread adds, and its one
@@ -111,8 +112,8 @@ class FunctionNode(Node):
 
     def fit(self, gradient: Array, index: int) -> Array:
         """Undo broadcasting and promotion where the operation does them; else refuse."""
-        edge = self.inputs[index]
-        assert edge is not None
+        edges: Any = self.edges
+        edge = edges[index] if edges.__class__ is tuple else edges
         if self.plan.op.broadcasts:
             if gradient.shape != edge.shape:
                 gradient = sum_to_shape(gradient, edge.shape)
@@ -156,14 +157,15 @@ def accumulate(tensor: Tensor, gradient: Array) -> None:
         stored = tensor._grad
         if stored is None:
             tensor._grad = Tensor(kernels.copy(gradient))
-        elif not stored._array.flags.writeable:  # the user's own, an expanded one
-            tensor._grad = Tensor(np.asarray(stored._array + gradient))
-        else:
-            array = stored._array
-            np.add(array, gradient, array)
-            storage = stored.storage
+            return
+        array = stored._array
+        if array.flags.writeable:
+            _add(array, gradient, array)
+            storage = stored._storage or stored.storage
             storage.version += 1
             storage.writer = "backward"
+        else:  # the user's own, an expanded one
+            tensor._grad = Tensor(np.asarray(array + gradient))
 
 
 def gradient_edge(tensor: Tensor) -> Node | None:
@@ -194,7 +196,7 @@ def sum_to_shape(gradient: Array, target: tuple[int, ...]) -> Array:
     """Reduce a gradient to the shape that was broadcast: sum what broadcasting repeated."""
     extra = gradient.ndim - len(target)
     if extra > 0:
-        gradient = np.asarray(_add_reduce(gradient, tuple(range(extra))))
+        gradient = np.asarray(_add_reduce(gradient, tuple(range(extra)) if extra > 1 else 0))
         if gradient.shape == target:
             return gradient
     stretched = tuple(
