@@ -1,5 +1,7 @@
 """The operation reference: its rows are the declarations', and the committed page is current."""
 
+import pytest
+
 from kael.ops import COMPOSITES, REGISTRY, reference
 
 
@@ -49,3 +51,10 @@ def test_check_tells_a_stale_page(tmp_path, monkeypatch, capsys):
     assert reference.main(["--check"]) == 0
     reference.PAGE.write_text("old", encoding="utf-8")
     assert reference.main(["--check"]) == 1
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sort", "topk", "median"])
+def test_what_gives_a_pair_elsewhere_says_that_it_gives_values_only(name):
+    row = row_of(name)
+    assert "values only" in row["doc"]
+    assert "no pair: " in row["convention"]
