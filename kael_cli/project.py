@@ -1,5 +1,6 @@
 """The project around a run: `[tool.kael]` of the nearest pyproject.toml upwards."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ DEFAULT = "specs"
 
 
 def spec_paths(start: Path) -> list[str]:
-    """Return where the specs of the project around `start` are, relative to `start` if below it.
+    """Return where the specs of the project around `start` are, as seen from `start`.
 
     They are what `[tool.kael] specs` names, else the folder `specs` beside the pyproject.toml (or
     in `start`, where there is none). Raises CommandError where the table is wrong or the named
@@ -68,4 +69,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _shown(path: Path, start: Path) -> str:
-    return path.relative_to(start).as_posix() if path.is_relative_to(start) else path.as_posix()
+    try:
+        return Path(os.path.relpath(path, start)).as_posix()
+    except ValueError:  # another drive
+        return path.as_posix()
