@@ -426,3 +426,16 @@ def test_junit_has_the_failure_that_text_has(way, kael, tmp_path):
     ran = kael("gradcheck", "--format", "junit", *arguments)
     assert ran.code == 1
     assert len(list(ElementTree.fromstring(ran.out).iter("failure"))) == 1
+
+
+@pytest.mark.parametrize("mode", ["projection", "full"])
+def test_a_mask_that_comes_twice_alike_is_not_called_a_wrong_gradient(mode):
+    """Of two entries, two evaluations agree one time in four; no seed may lead to a failure."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        dropout = lambda x, rng=rng: x * k.tensor(2.0 * (rng.random(3) > 0.5))
+        x = k.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        result = k.autograd.gradcheck(dropout, [x], mode=mode)
+        assert result.status == "inconclusive"
+        assert any("not deterministic" in note for note in result.notes), result.notes
+        assert {finding.reason for finding in result.findings} == {"nondeterministic"}
