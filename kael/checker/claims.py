@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from kael.checker.enclosure import Part
 from kael.checker.entries import Compared, blank
 from kael.checker.kinks import Tolerance
 from kael.checker.model import Floats
-from kael.checker.one_by_one import compare_each
+from kael.checker.one_by_one import compare_each, enclose
 from kael.checker.session import Session
 from kael.checker.together import by_directions, compare_together
 from kael.errors import KaelValueError
@@ -45,6 +46,8 @@ def examine(session: Session, name: str, claim: Any, given: Any) -> None:
         ((compared, notes),) = compare_together(session, [which], [rows], heads)
     else:
         compared = compare_each(session, which, rows, heads, notes)
+        if session.options.mode != "complex":
+            enclose(session, [Part(which, compared, notes)], heads)
     _hold_against(session, compared, rows[:, 0], analytic)
     session.add("derivative", which, compared, notes)
 

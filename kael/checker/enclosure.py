@@ -7,7 +7,8 @@ slopes of their weighted sum; and entries that are each between their slopes may
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from kael.checker.subject import TensorSubject
 # How many wrong entries are looked at output by output before they are called wrong.
 MOST_PER_OUTPUT = 64
 
+# How many outputs are looked at for entries that are wrong together, where each is compared.
+MOST_HEADS = 128
+
 # A kink looks the same at every scale; what only looks like one does not.
 _SCALES = (8.3e-9, 8.3e-7)
 
@@ -34,24 +38,55 @@ def answer_by_output(session: Session, which: int, compared: Compared, heads: He
             _per_output(session, which, compared, int(i), heads)
 
 
-def enclose_together(
-    session: Session, which: int, compared: Compared, heads: Heads, notes: list[str]
-) -> None:
-    """Fail entries that are right each at its kink, but not together; note the others."""
-    met = [
+@dataclass
+class Part:
+    """One input with what was compared of it and the notes on it."""
+
+    which: int
+    compared: Compared
+    notes: list[str]
+
+    def verdict(self, i: int) -> Verdict | None:
+        """The verdict on what was compared in one place, where there is one."""
+        return self.compared.verdicts.get(self.key(i))
+
+    def key(self, i: int) -> tuple[int, int]:
+        """The entry and the head that were compared in one place."""
+        return int(self.compared.entries[i]), int(self.compared.heads[i])
+
+
+Spot = tuple[Part, int]
+"""One entry of one input that is at a kink, as a place in what was compared."""
+
+
+def enclose_together(session: Session, parts: Sequence[Part], heads: Heads) -> None:
+    """Fail entries that are right each at its kink, but not together; note the others.
+
+    The entries of all inputs are looked at together: a tie may be between two of them.
+    """
+    by_head: dict[int, list[Spot]] = {}
+    for part in parts:
+        for i in _met(part):
+            by_head.setdefault(int(part.compared.heads[i]), []).append((part, i))
+    for head, spots in list(by_head.items())[:MOST_HEADS]:
+        weights = np.zeros(session.ex.value.size)
+        if heads.weights is None:
+            weights[head] = 1.0
+        else:
+            weights = heads.weights[:, head]
+        _along_kinks(session, spots, weights)
+    for part in parts:
+        met = _met(part)
+        if met:
+            part.notes.append(_kink_note(session, part.which, part.compared, met))
+
+
+def _met(part: Part) -> list[int]:
+    return [
         i
-        for i, entry in enumerate(compared.entries)
-        if (v := compared.verdicts.get((int(entry), int(compared.heads[i]))))
-        and v.shape == "kink"
-        and v.status == "passed"
+        for i in range(len(part.compared.entries))
+        if (v := part.verdict(i)) and v.shape == "kink" and v.status == "passed"
     ]
-    if heads.weights is not None and len(met) > 1:
-        for head in range(heads.count):
-            own = [i for i in met if compared.heads[i] == head]
-            _along_kinks(session, which, compared, own, heads)
-    met = [i for i in met if compared.status[i] == "passed"]
-    if met:
-        notes.append(_kink_note(session, which, compared, met))
 
 
 def _steps(x: float, verdict: Verdict) -> list[float]:
@@ -59,10 +94,14 @@ def _steps(x: float, verdict: Verdict) -> list[float]:
 
     Longer ones may step over the kink and back: that of relu(x / 1e-10 - 1) is 1e-10 wide.
     """
-    scale = max(1.0, abs(x)) if x == 0 or abs(x) > 1e-5 else 1e3 * abs(x)
+    scale = _scale(x)
     if 0 < verdict.step < _SCALES[1] * scale:
         scale = max(verdict.step / _SCALES[1], 64 * float(np.spacing(abs(x))) / _SCALES[0])
     return [share * scale for share in _SCALES]
+
+
+def _scale(x: float) -> float:
+    return max(1.0, abs(x)) if x == 0 or abs(x) > 1e-5 else 1e3 * abs(x)
 
 
 def _one_sided(
@@ -121,24 +160,21 @@ def _per_output(session: Session, which: int, compared: Compared, i: int, heads:
     compared.verdicts[entry, head] = Verdict("passed", numeric, slack, "kink", "kink")
 
 
-def _along_kinks(
-    session: Session, which: int, compared: Compared, met: list[int], heads: Heads
-) -> None:
+def _along_kinks(session: Session, spots: Sequence[Spot], weights: Floats) -> None:
     """Enclosure along directions of ±1: each entry may be inside and all together outside.
 
     The kinks that open upwards and those that open downwards are walked apart: together
     their slopes could cancel where each is right.
     """
-    assert heads.weights is not None
-    verdicts = [compared.verdicts[int(compared.entries[i]), int(compared.heads[i])] for i in met]
     for upward in (True, False):
-        group = [i for i, v in zip(met, verdicts, strict=True) if (v.right > v.left) == upward]
+        group = [
+            (part, i)
+            for part, i in spots
+            if (v := part.verdict(i)) is not None and (v.right > v.left) == upward
+        ]
         if len(group) < 2:
             continue
-        entries = compared.entries[group]
-        analytic = compared.analytic[group]
-        weights = heads.weights[:, int(compared.heads[group[0]])]
-        outside = _outside(session, which, entries, analytic, weights)
+        outside = _outside(session, group, weights)
         if outside is None:
             continue
         note = (
@@ -146,37 +182,80 @@ def _along_kinks(
             f"{outside[0]} the slopes are {outside[1]:.6g} and {outside[2]:.6g}, "
             f"the gradient says {outside[3]:.6g}"
         )
-        for i in group:
-            key = int(compared.entries[i]), int(compared.heads[i])
-            compared.status[i] = "failed"
-            compared.verdicts[key] = replace(compared.verdicts[key], status="failed", note=note)
+        for part, i in group:
+            part.compared.status[i] = "failed"
+            verdict = part.compared.verdicts[part.key(i)]
+            part.compared.verdicts[part.key(i)] = replace(verdict, status="failed", note=note)
 
 
 def _outside(
-    session: Session, which: int, entries: Array, analytic: Floats, weights: Floats
+    session: Session, group: Sequence[Spot], weights: Floats
 ) -> tuple[str, float, float, float] | None:
-    rng = np.random.default_rng([session.options.seed & 0xFFFFFFFF, 31, len(entries)])
-    x = np.abs(np.asarray(session.subject.arrays[which]).reshape(-1)[entries])
-    scale = max(1.0, float(x.max()))
+    rng = np.random.default_rng([session.options.seed & 0xFFFFFFFF, 31, len(group)])
+    analytic = np.array([part.compared.analytic[i] for part, i in group])
+    walk = _Walk(session, group)
+    value = session.ex.value
     for trial in range(6):
-        signs = rng.choice((-1.0, 1.0), len(entries)) if trial else np.ones(len(entries))
-        claimed = float(signs @ analytic)
+        signs = rng.choice((-1.0, 1.0), len(group)) if trial else np.ones(len(group))
         found = None
-        for step in (share * scale for share in reversed(_SCALES)):
-            right, left = _one_sided(session, which, entries, signs, step)
+        for share in reversed(_SCALES):
+            (right, up), (left, down) = walk.slopes(signs, share)
+            claimed = float((up + down) @ analytic / 2)
             size = float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
-            noise = EPSILON * float(np.abs(weights * session.ex.value).sum()) / step
-            slack = 1e-4 * (size + float(np.abs(analytic).sum())) + 40 * noise
+            noise = EPSILON * float(np.abs(weights * value).sum()) / share
+            slack = 1e-4 * (size + float(np.abs(up * analytic).sum())) + 40 * noise
             if enclosed_sum(right, left, weights, claimed, slack, session.tolerance):
                 found = None
                 break
             low, high = sorted((float(weights @ left), float(weights @ right)))
-            found = low, high
+            unit = walk.unit
+            found = low / unit, high / unit, claimed / unit
         if found is not None:
             shown = [int(s) for s in signs[:8]]
             along = f"{shown}{'' if len(signs) <= 8 else ' and on'}"
-            return along, found[0], found[1], claimed
+            names = list(dict.fromkeys(session.subject.names[part.which] for part, _ in group))
+            if len(names) > 1:
+                along += f" of {' and '.join(names)}"
+            return along, *found
     return None
+
+
+class _Walk:
+    """Moves entries of several inputs together, each by a share of its own scale."""
+
+    def __init__(self, session: Session, group: Sequence[Spot]) -> None:
+        self.session = session
+        flats = {part.which: session.subject.flat(part.which) for part, _ in group}
+        self.places = [(flats[part.which], int(part.compared.entries[i])) for part, i in group]
+        self.x = [float(flat[entry]) for flat, entry in self.places]
+        self.scales = np.empty(len(group))
+        longest = 1.0
+        for at, (part, i) in enumerate(group):
+            x = self.x[at]
+            self.scales[at] = _scale(x)
+            step = _steps(x, part.compared.verdicts[part.key(i)])[1]
+            longest = min(longest, step / (_SCALES[1] * self.scales[at]))
+        self.scales *= longest
+        # Numbers are told for steps of one length, where all have it.
+        self.unit = float(self.scales[0])
+
+    def slopes(self, signs: Floats, share: float) -> list[tuple[Floats, Floats]]:
+        """For both ways, what every output changes by and what each entry moves by, a share."""
+        answers = []
+        for way in (1.0, -1.0):
+            try:
+                moved = []
+                for (flat, entry), x, step in zip(
+                    self.places, self.x, way * share * signs * self.scales, strict=True
+                ):
+                    flat[entry] = x + step
+                    moved.append(float(flat[entry]) - x)
+                change = self.session.subject.evaluate() - self.session.ex.value
+            finally:
+                for (flat, entry), x in zip(self.places, self.x, strict=True):
+                    flat[entry] = x
+            answers.append((way * change / share, way * np.array(moved) / share))
+        return answers
 
 
 def _kink_note(session: Session, which: int, compared: Compared, met: list[int]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kael.checker import complexstep
 from kael.checker.certainty import doubt_failures
-from kael.checker.enclosure import answer_by_output, enclose_together
+from kael.checker.enclosure import Part, answer_by_output, enclose_together
 from kael.checker.entries import MOST_LADDERS, Compared, Heads, compare_entries, probe_each
 from kael.checker.model import Array, Floats
 from kael.checker.session import Session
@@ -15,16 +17,22 @@ from kael.checker.session import Session
 COST = {"projection": 3, "full": 3, "fast": 3, "complex": 3, "adaptive": 20}
 
 
-def examine(session: Session, which: int, heads: Heads) -> None:
-    """Compare the analytic gradient of one input."""
-    notes: list[str] = []
+def examine(session: Session, inputs: list[int], heads: Heads) -> None:
+    """Compare the analytic gradients of some inputs."""
     full = session.options.mode == "full"
     if full:
-        heads, analytic = Heads(None, session.ex.value), _jacobian(session, which)
-    else:
-        analytic = session.ex.gradients[which].reshape(-1, 1)
-    compared = compare_each(session, which, analytic, heads, notes)
-    session.add("numeric", which, compared, notes, with_outputs=full)
+        heads = Heads(None, session.ex.value)
+    parts = []
+    for which in inputs:
+        rows = session.ex.gradients[which].reshape(-1, 1)
+        analytic = _jacobian(session, which) if full else rows
+        notes: list[str] = []
+        compared = compare_each(session, which, analytic, heads, notes)
+        parts.append(Part(which, compared, notes))
+    if session.options.mode != "complex":
+        enclose(session, parts, heads)
+    for part in parts:
+        session.add("numeric", part.which, part.compared, part.notes, with_outputs=full)
 
 
 def compare_each(
@@ -45,7 +53,7 @@ def compare_each(
         doubt_failures(session, which, compared, heads)
         return compared
     compared = compare_some(session, which, entries, analytic, heads, ladders)
-    settle(session, which, compared, heads, notes)
+    settle(session, which, compared, heads)
     return compared
 
 
@@ -73,16 +81,20 @@ def compare_some(
         )
 
 
-def settle(
-    session: Session, which: int, compared: Compared, heads: Heads, notes: list[str]
-) -> None:
-    """Look at the kinks that were met, and take back the failures that are not certain."""
+def settle(session: Session, which: int, compared: Compared, heads: Heads) -> None:
+    """Look at the kinks of single outputs, and take back the failures that are not certain."""
     if not compared.verdicts:
         return
     with session.subject.recording():
         answer_by_output(session, which, compared, heads)
         doubt_failures(session, which, compared, heads)
-        enclose_together(session, which, compared, heads, notes)
+
+
+def enclose(session: Session, parts: Sequence[Part], heads: Heads) -> None:
+    """Look at all kinks that were met together."""
+    if any(part.compared.verdicts for part in parts):
+        with session.subject.recording():
+            enclose_together(session, parts, heads)
 
 
 def _within_budget(session: Session, which: int, size: int, notes: list[str]) -> tuple[Array, int]:

@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 
 from kael.checker import directions
+from kael.checker.enclosure import Part
 from kael.checker.entries import Compared, Heads, blank
 from kael.checker.kinks import Verdict
 from kael.checker.model import Array, Floats
-from kael.checker.one_by_one import compare_some, settle
+from kael.checker.one_by_one import compare_some, enclose, settle
 from kael.checker.session import Session
 
 # Up to here, all inputs together, every entry has its own differences; above, random directions
@@ -75,14 +76,16 @@ def compare_together(
         extra = np.array(_blunt(session, found), dtype=np.int64)
     more = _one_by_one(session, inputs, bounds, extra, analytic, heads)
     several = len(inputs) > 1
-    answers = []
+    parts = []
     for place, which in enumerate(inputs):
-        notes: list[str] = []
         compared = _joined(firsts[place], more[place])
-        settle(session, which, compared, heads, notes)
-        _sum_up(session, which, compared, found, len(analytic[place]), widely, several, notes)
-        answers.append((compared, notes))
-    return answers
+        settle(session, which, compared, heads)
+        parts.append(Part(which, compared, []))
+    enclose(session, parts, heads)
+    for part, rows in zip(parts, analytic, strict=True):
+        size = len(rows)
+        _sum_up(session, part.which, part.compared, found, size, widely, several, part.notes)
+    return [(part.compared, part.notes) for part in parts]
 
 
 def _blunt(session: Session, found: directions.Directed) -> list[int]:
