@@ -67,7 +67,7 @@ class Finding:
     phase : "forward" or "backward"
     op, node : the operation's name ("input" for an input) and its node's, None without one
     where : its sub-expression; `expr` is its text
-    kind : "NaN" or "Infinity"
+    kind : "NaN" or "Infinity"; `word` is the same for people, "-inf" where all are that
     indices, count : the first elements, and how many there are
     operands : what was read at the first element
     result : the number at the first element
@@ -94,6 +94,7 @@ class Finding:
         "remedy",
         "result",
         "where",
+        "word",
     )
 
     def __init__(
@@ -108,6 +109,7 @@ class Finding:
         self.indices = [list(map(int, at)) for at in np.argwhere(bad)[:MOST_INDICES]]
         numbers = array[bad]
         self.kind = "NaN" if np.isnan(numbers).any() else "Infinity"
+        self.word = "-inf" if (numbers == -np.inf).all() else self.kind
         self.result = float(numbers[0])
         self.operands: list[Operand] = []
         self.reason = ""
@@ -639,10 +641,10 @@ def title(finding: Finding) -> str:
     if finding.indices[0] == []:
         at = "in its one element"
     if finding.op == "input":
-        return f"{finding.expr} is {finding.kind} {at}"
+        return f"{finding.expr} is {finding.word} {at}"
     owner = f"{finding.op} ({finding.node})" if finding.node else finding.op
     subject = f"{owner} gives" if finding.phase == "forward" else f"the gradient of {owner} is"
-    return f"{subject} {finding.kind} {at}"
+    return f"{subject} {finding.word} {at}"
 
 
 def evidence(finding: Finding) -> str:

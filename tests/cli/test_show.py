@@ -472,7 +472,7 @@ def test_anomaly_names_a_python_file_as_it_was_given(kael, tmp_path, monkeypatch
     )
     monkeypatch.chdir(tmp_path)
     out = kael("anomaly", "specs/f.py::f").out
-    assert out.startswith("specs/f.py:4:12: error: log (LogBackward) gives Infinity at [0]\n")
+    assert out.startswith("specs/f.py:4:12: error: log (LogBackward) gives -inf at [0]\n")
     assert "\nspecs/helper.py:2:21: error: the gradient of sqrt " in out
     assert str(tmp_path) not in out
     monkeypatch.chdir(tmp_path / "specs")

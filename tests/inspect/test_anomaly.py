@@ -344,3 +344,18 @@ def test_the_guarded_form_of_a_python_line():
         loss = kael.where(x > 2, kael.log(x), 2 * x).sum()
     finding = anomaly.find(recorder, loss, {"x": x})[0]
     assert finding.guard == "kael.where(x > 2, kael.log(kael.where(x > 2, x, 1)), 2 * x)"
+
+
+@pytest.mark.parametrize(
+    ("values", "word"), [([0.0], "-inf"), ([0.0, 0.0], "-inf"), ([-1.0, 0.0], "NaN")]
+)
+def test_minus_infinity_is_called_so_in_the_text_alone(values, word):
+    finding = found("sum(log(x))", x=values)[0]
+    assert f"log (LogBackward) gives {word} at [0]" in anomaly.text([finding])
+    assert finding.as_json()["kind"] == ("NaN" if word == "NaN" else "Infinity")
+
+
+def test_infinities_of_both_signs_are_not_called_minus_infinity():
+    finding = found("sum(1/x)", x=[-0.0, 0.0])[0]
+    assert finding.result == -np.inf
+    assert " gives Infinity at [0] and 1 more" in anomaly.text([finding])
