@@ -58,6 +58,9 @@ def wrap_dim(dim: object, ndim: int, operation: str) -> int:
     return index % room
 
 
+_ALL_DIMS = tuple(tuple(range(ndim)) for ndim in range(65))  # NumPy's most, 64, and fewer
+
+
 def wrap_dims(dims: object, ndim: int, operation: str) -> Shape:
     """Return dims (None for all, one, or several) counted from the front, in order.
 
@@ -65,7 +68,7 @@ def wrap_dims(dims: object, ndim: int, operation: str) -> Shape:
     ((0, 1), (0, 2))
     """
     if dims is None:
-        return tuple(range(ndim))
+        return _ALL_DIMS[ndim]
     if dims.__class__ is int and 0 <= dims < ndim:
         return (dims,)
     several = dims if isinstance(dims, (tuple, list, range)) else (dims,)

@@ -37,6 +37,8 @@ def as_axes(dim: Dim, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     if isinstance(dim, int):
         return (dim % ndim,)
+    if dim.__class__ is tuple and dim and min(dim) >= 0:  # as operations give it
+        return dim
     return tuple([d % ndim for d in dim])
 
 

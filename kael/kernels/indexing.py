@@ -19,9 +19,9 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
     """The slices of `x` along `dim` at the 1-D `index`."""
     if x.ndim == 0:
         x = x.reshape(1)
-        check_index("index_select", index, 1, "index", "entries of dim 0")
+        check_index("index_select", index, 1, "index", 0)
         return x[index].reshape(())
-    check_index("index_select", index, x.shape[dim], "index", f"entries of dim {dim}")
+    check_index("index_select", index, x.shape[dim], "index", dim)
     return np.take(x, index, axis=dim)
 
 
@@ -29,7 +29,7 @@ def index_select_backward(g: Array, shape: tuple[int, ...], dim: int, index: Arr
     """Zeros of `shape` with each slice of `g` added at its index."""
     if not shape:
         return np.asarray(g).reshape(()).copy()
-    check_index("index_select", index, shape[dim], "index", f"entries of dim {dim}")
+    check_index("index_select", index, shape[dim], "index", dim)
     out = np.zeros(shape, g.dtype)
     np.add.at(out, _along(len(shape), dim, index), g)
     return out
@@ -37,7 +37,7 @@ def index_select_backward(g: Array, shape: tuple[int, ...], dim: int, index: Arr
 
 def index_add(x: Array, dim: int, index: Array, source: Array) -> Array:
     """A copy of `x` with each slice of `source` added at its index along `dim`."""
-    check_index("index_add", index, x.shape[dim], "index", f"entries of dim {dim}")
+    check_index("index_add", index, x.shape[dim], "index", dim)
     out = x.copy()
     np.add.at(out, _along(x.ndim, dim, index), source)
     return out
@@ -45,13 +45,13 @@ def index_add(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 def gather(x: Array, dim: int, index: Array) -> Array:
     """out[i][j] = x[index[i][j]][j] for dim 0; `index` may be smaller than `x` in other dims."""
-    check_index("gather", index, _size(x.shape, dim), "index", f"entries of dim {dim}")
+    check_index("gather", index, _size(x.shape, dim), "index", dim)
     return np.asarray(x[_points(x.shape, dim, index)])
 
 
 def gather_backward(g: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array:
     """Zeros of `shape` with each entry of `g` added where it was read."""
-    check_index("gather", index, _size(shape, dim), "index", f"entries of dim {dim}")
+    check_index("gather", index, _size(shape, dim), "index", dim)
     out = np.zeros(shape, g.dtype)
     np.add.at(out, _points(shape, dim, index), g)
     return out
@@ -59,7 +59,7 @@ def gather_backward(g: Array, shape: tuple[int, ...], dim: int, index: Array) ->
 
 def scatter(x: Array, dim: int, index: Array, source: Array) -> Array:
     """A copy of `x` with source[i][j] written at [index[i][j]][j] (dim 0); the last one stays."""
-    check_index("scatter", index, _size(x.shape, dim), "index", f"entries of dim {dim}")
+    check_index("scatter", index, _size(x.shape, dim), "index", dim)
     out = x.copy()
     out[_points(x.shape, dim, index)] = _corner(source, index.shape)
     return out
@@ -67,7 +67,7 @@ def scatter(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 def scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
     """A copy of `x` with source[i][j] added at [index[i][j]][j] (dim 0)."""
-    check_index("scatter_add", index, _size(x.shape, dim), "index", f"entries of dim {dim}")
+    check_index("scatter_add", index, _size(x.shape, dim), "index", dim)
     out = x.copy()
     np.add.at(out, _points(x.shape, dim, index), _corner(source, index.shape))
     return out
@@ -86,13 +86,15 @@ def _points(shape: tuple[int, ...], dim: int, index: Array) -> tuple[Any, ...]:
         return ()
     # An open grid takes several times longer to make than a small array to read.
     make = _known_grid if index.size <= 1024 else _open_grid
-    grid: list[Any] = list(make(index.shape))
-    grid[dim] = index
-    return tuple(grid)
+    before, after = make(index.shape, dim)
+    return (*before, index, *after)
 
 
-def _open_grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
-    return np.ix_(*(np.arange(n) for n in shape))
+def _open_grid(shape: tuple[int, ...], dim: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The open grid of the dims before `dim`, and of those after it."""
+    grid = np.ix_(*(np.arange(n) for n in shape))
+    dim %= len(shape)
+    return grid[:dim], grid[dim + 1 :]
 
 
 _known_grid = functools.lru_cache(maxsize=64)(_open_grid)

@@ -19,37 +19,35 @@ def softmax(x: Array, dim: int) -> Array:
 
     A slice that is all -inf, or holds +inf or NaN, is NaN.
     """
-    axes = as_axes(dim, x.ndim)
     if x.size == 0:
         return np.empty_like(x)
-    out = np.asarray(x - max_reduce(x, axes, None, None, True))
+    out = np.asarray(x - max_reduce(x, dim, None, None, True))
     np.exp(out, out)
-    out /= add_reduce(out, axes, None, None, True)
+    out /= add_reduce(out, dim, None, None, True)
     return out
 
 
 def softmax_backward(g: Array, out: Array, dim: int) -> Array:
     """out * (g - sum(g * out))."""
-    axes = as_axes(dim, out.ndim)
     weighted: Array = np.multiply(g, out)
-    return np.asarray(weighted - out * add_reduce(weighted, axes, None, None, True))
+    return np.asarray(weighted - out * add_reduce(weighted, dim, None, None, True))
 
 
 def log_softmax(x: Array, dim: int) -> Array:
     """x - log(sum(exp(x))) along `dim`, shifted by the maximum."""
-    axes = as_axes(dim, x.ndim)
     if x.size == 0:
         return np.empty_like(x)
-    out = np.asarray(x - max_reduce(x, axes, None, None, True))
-    out -= np.log(add_reduce(np.exp(out), axes, None, None, True))
+    out = np.asarray(x - max_reduce(x, dim, None, None, True))
+    out -= np.log(add_reduce(np.exp(out), dim, None, None, True))
     return out
 
 
 def log_softmax_backward(g: Array, out: Array, dim: int) -> Array:
     """g - exp(out) * sum(g)."""
     slope = np.asarray(np.exp(out))
-    slope *= add_reduce(g, as_axes(dim, out.ndim), None, None, True)
-    return np.asarray(np.subtract(g, slope, slope))
+    slope *= add_reduce(g, dim, None, None, True)
+    difference: Array = np.subtract(g, slope, slope)
+    return difference
 
 
 def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
@@ -99,8 +97,8 @@ def _rows_and_targets(logits: Array, targets: Array) -> tuple[Array, Array]:
     return logits.reshape(picked.size, classes), picked
 
 
-def check_index(name: str, index: Array, size: int, what: str, of: str) -> None:
-    """Raise KaelIndexError unless every entry of `index` is in [0, size)."""
+def check_index(name: str, index: Array, size: int, what: str, of: str | int) -> None:
+    """Raise KaelIndexError unless every entry of `index` is in [0, size), the entries of a dim."""
     if index.size == 0:
         return
     if index.size <= 32:  # Python's min and max of a few numbers take a third of NumPy's
@@ -110,7 +108,8 @@ def check_index(name: str, index: Array, size: int, what: str, of: str) -> None:
         low, high = int(index.min()), int(index.max())
     if low < 0 or high >= size:
         bad = low if low < 0 else high
-        raise KaelIndexError(f"{name}: {what} {bad} is out of range for {size} {of}")
+        room = of if isinstance(of, str) else f"entries of dim {of}"
+        raise KaelIndexError(f"{name}: {what} {bad} is out of range for {size} {room}")
 
 
 def standardize(x: Array, normalized_dims: int, eps: float) -> Array:

@@ -58,9 +58,9 @@ def one_dim(operation: str, at: int = 0, floating: bool = False) -> Prepare:
     def prepare(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
         if floating:
             require_floating(operation, inputs[0])
-        return replace(
-            arguments, at, shapes.wrap_dim(arguments[at], inputs[0]._array.ndim, operation)
-        )
+        given = arguments[at]
+        dim = shapes.wrap_dim(given, inputs[0]._array.ndim, operation)
+        return arguments if dim is given else replace(arguments, at, dim)
 
     return prepare
 

@@ -439,7 +439,8 @@ def _picker(at: Sequence[int]) -> Picker:
     """Return what picks the values at some positions."""
     if len(at) > 1:
         return itemgetter(*at)
-    return (lambda given: (given[at[0]],)) if at else (lambda _: ())
+    # A slice, since one position alone would give a value and not a tuple of it.
+    return itemgetter(slice(at[0], at[0] + 1) if at else slice(0))
 
 
 def _pooled(kernel: Kernel) -> Kernel:

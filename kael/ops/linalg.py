@@ -59,20 +59,22 @@ def _as_matrices(g: Array, x: Array, other: Array) -> tuple[Array, Array, Array]
 
 def _matmul_left(g: Array, x_shape: tuple[int, ...], other: Array) -> Array:
     if other.ndim == 2 == len(x_shape):
-        return np.asarray(_product(g, other.T))
+        product: Array = _product(g, other.T)
+        return product
     g, x, other = _as_matrices(g, np.empty(x_shape, bool), other)
     return sum_to_shape(np.matmul(g, other.mT), x.shape).reshape(x_shape)
 
 
 def _matmul_right(g: Array, x: Array, other_shape: tuple[int, ...]) -> Array:
     if x.ndim == 2 == len(other_shape):
-        return np.asarray(_product(x.T, g))
+        product: Array = _product(x.T, g)
+        return product
     g, x, other = _as_matrices(g, x, np.empty(other_shape, bool))
     if other.ndim == 2 and x.ndim > 2:
         # One product over all rows of the batch instead of a sum of many.
         k, n = other.shape
         rows = math.prod(g.shape[:-1])
-        product: Array = np.matmul(x.reshape(rows, k).T, g.reshape(rows, n))
+        product = np.matmul(x.reshape(rows, k).T, g.reshape(rows, n))
         return product.reshape(other_shape)
     return sum_to_shape(np.matmul(x.mT, g), other.shape).reshape(other_shape)
 

@@ -150,7 +150,8 @@ mean = Operation(
     "mean(x, dim=None, keepdim=False)", kernels.mean,
     vjp={
         "x": lambda g, x_shape, dim, keepdim: _spread(
-            np.asarray(g / _count(x_shape, dim)), x_shape, dim, keepdim
+            # A 0-d array as NumPy's scalar: a number divides that eight times sooner.
+            g[()] / _count(x_shape, dim), x_shape, dim, keepdim
         )
     },
     text={"x": f"expand({G}, shape(x)) / {COUNT}"},

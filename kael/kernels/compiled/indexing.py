@@ -53,7 +53,7 @@ def _scatter_add(out: Any, g: Any, index: Any) -> None:
 def index_select(x: Array, dim: int, index: Array) -> Array | None:
     if not _fits(x, x.shape):
         return None
-    check_index("index_select", index, x.shape[dim], "index", f"entries of dim {dim}")
+    check_index("index_select", index, x.shape[dim], "index", dim)
     shape = _with_size(x.shape, dim, index.size)
     out = buffers.empty(_around(shape, dim), x.dtype)
     spread(_select, out.size, (contiguous(x).reshape(_around(x.shape, dim)), out), _index(index))
@@ -63,7 +63,7 @@ def index_select(x: Array, dim: int, index: Array) -> Array | None:
 def index_select_backward(g: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array | None:
     if not _fits(g, shape):
         return None
-    check_index("index_select", index, shape[dim], "index", f"entries of dim {dim}")
+    check_index("index_select", index, shape[dim], "index", dim)
     out = buffers.zeros(_around(shape, dim), g.dtype)
     upstream = contiguous(g).reshape(_around(_with_size(shape, dim, index.size), dim))
     spread(_select_add, g.size, (out, upstream), _index(index))
@@ -74,7 +74,7 @@ def index_add(x: Array, dim: int, index: Array, source: Array) -> Array | None:
     shape = _with_size(x.shape, dim, index.size) if x.ndim else ()
     if not _fits(x, x.shape) or source.dtype != x.dtype or source.shape != shape:
         return None
-    check_index("index_add", index, x.shape[dim], "index", f"entries of dim {dim}")
+    check_index("index_add", index, x.shape[dim], "index", dim)
     out = buffers.copy(x).reshape(_around(x.shape, dim))
     spread(_select_add, source.size, (out, contiguous(source).reshape(_around(shape, dim))),
            _index(index))  # fmt: skip
@@ -84,7 +84,7 @@ def index_add(x: Array, dim: int, index: Array, source: Array) -> Array | None:
 def gather(x: Array, dim: int, index: Array) -> Array | None:
     if not _fits(x, x.shape) or not _same_around(x.shape, index.shape, dim):
         return None
-    check_index("gather", index, x.shape[dim], "index", f"entries of dim {dim}")
+    check_index("gather", index, x.shape[dim], "index", dim)
     blocks = _around(index.shape, dim)
     out = buffers.empty(blocks, x.dtype)
     rows = contiguous(x).reshape(_around(x.shape, dim))
@@ -95,7 +95,7 @@ def gather(x: Array, dim: int, index: Array) -> Array | None:
 def gather_backward(g: Array, shape: tuple[int, ...], dim: int, index: Array) -> Array | None:
     if not _fits(g, shape) or not _same_around(shape, index.shape, dim):
         return None
-    check_index("gather", index, shape[dim], "index", f"entries of dim {dim}")
+    check_index("gather", index, shape[dim], "index", dim)
     return _add_at(buffers.zeros(shape, g.dtype), dim, index, g)
 
 
@@ -103,7 +103,7 @@ def scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array | None
     same = _fits(x, x.shape) and source.dtype == x.dtype and source.shape == index.shape
     if not same or not _same_around(x.shape, index.shape, dim):
         return None
-    check_index("scatter_add", index, x.shape[dim], "index", f"entries of dim {dim}")
+    check_index("scatter_add", index, x.shape[dim], "index", dim)
     return _add_at(buffers.copy(x), dim, index, source)
 
 
