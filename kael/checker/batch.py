@@ -180,7 +180,12 @@ def probe_rows(subject: TensorSubject, replay: Replay, single: Probe) -> Probe |
             taken[block] = moved[line, at] - flat[at]
             leaves = list(subject.arrays)
             leaves[which] = moved.reshape(len(at), *array.shape)
-            outputs[block] = replay.run_rows(leaves, marks).reshape(-1, replay.output_size)
+            try:
+                rows_there = replay.run_rows(leaves, marks)
+            except Exception:
+                # One row in which an operation raises must not take the others with it.
+                _, rows_there = single(which, at, steps[block])
+            outputs[block] = rows_there.reshape(-1, replay.output_size)
         subject.evaluations += len(entries)
         return taken, outputs
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from kael.checker.entries import Compared, Heads
 from kael.checker.kinks import SURE, Verdict
-from kael.checker.model import Floats
+from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON
 from kael.checker.session import Session
 from kael.checker.subject import TensorSubject, norm_of
@@ -119,7 +119,12 @@ class _Line:
     def _gradient(self, step: float) -> float:
         ex = self.session.ex
         with self._moved(step):
-            if self.session.subject.record().size != ex.value.size:
+            try:
+                size = self.session.subject.record().size
+            except Exception as error:
+                self.session.subject.beside(error)
+                return math.nan
+            if size != ex.value.size:
                 return math.nan
             return float(ex.vjp(self.upstream)[self.which].reshape(-1)[self.entry])
 
@@ -136,10 +141,7 @@ class _Line:
         if not math.isfinite(step):
             step = 1e-6 * max(1.0, abs(self.x))
         here = subject.inside(self.upstream)
-        with self._moved(step):
-            above = subject.inside(self.upstream)
-        with self._moved(-step):
-            below = subject.inside(self.upstream)
+        above, below = self._inside(subject, step), self._inside(subject, -step)
         if not len(above) == len(here) == len(below):
             return 0.0
         value = norm_of(arrived * value for value, arrived in here) / max(1.0, abs(self.x))
@@ -149,6 +151,14 @@ class _Line:
             if up.shape == down.shape == arrived.shape
         )
         return EPSILON * max(value, products)
+
+    def _inside(self, subject: TensorSubject, step: float) -> list[tuple[Array, Array]]:
+        with self._moved(step):
+            try:
+                return subject.inside(self.upstream)
+            except Exception as error:
+                subject.beside(error)
+                return []
 
     @contextmanager
     def _moved(self, step: float) -> Iterator[None]:

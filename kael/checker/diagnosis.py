@@ -53,8 +53,9 @@ def diagnose(
     try:
         with np.errstate(all="ignore"):
             told.run(upstream, claim_of, repairs_of)
-    except (KaelError, ArithmeticError, ValueError, IndexError, TypeError):
-        # A diagnosis is a help; a formula that will not be looked at further still has a verdict.
+    except Exception:
+        # A diagnosis is a help, and a function may raise anything elsewhere; a formula that will
+        # not be looked at further still has a verdict.
         pass
     told.fall_back()
     return told.found

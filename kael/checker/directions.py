@@ -294,6 +294,7 @@ def _agrees(
     wanted = np.maximum(walker.floor * norm, 1e-5 * norm / np.sqrt(len(entries)))
     for more in (None, _MORE):
         if more is not None:
+            walker.load(walker.x)
             walker.heads.look_inside()
             ladders = walker.climb(entries, signs, more, ladders)
         if not all(ladder.right.keys() & ladder.left.keys() for ladder in ladders):

@@ -66,6 +66,8 @@ class Problem:
     output_shape: tuple[int, ...] = ()
     float32: bool = False
     """Whether the claimed gradient has the digits of float32 alone."""
+    raised: str | None = None
+    """What the function said where it raised, beside the given point."""
 
     def output(self, arrays: Sequence[Array]) -> Floats:
         """The output somewhere, flat; NaN where it has none."""
@@ -96,6 +98,7 @@ class WholeProblem(Problem):
 
     def __init__(self, subject: TensorSubject, where: Where | None = None) -> None:
         self.subject, self.located = subject, where
+        self.raised = subject.raised
         self.names = list(subject.names)
         self.arrays = [np.array(a, dtype=np.float64) for a in subject.originals]
         self.output_shape = subject.output_shape
@@ -138,6 +141,7 @@ class OutsideProblem(Problem):
 
     def __init__(self, subject: OutsideSubject) -> None:
         self.subject = subject
+        self.raised = subject.raised
         self.names = list(subject.names)
         self.arrays = [np.array(a, dtype=np.float64) for a in subject.arrays]
         self.output_shape = subject.output_shape

@@ -86,6 +86,9 @@ class Session:
         """Put what was compared of one input into the report."""
         if self.subject.float32:
             notes.insert(0, "float32, checked against float64 differences of the same formula")
+        open_still = compared.doubt is not None or (compared.status == "inconclusive").any()
+        if self.subject.raised and open_still:
+            notes.append(f"beside this point the function raises: {self.subject.raised}")
         check, findings = summarize(self.subject, which, kind, compared, notes, with_outputs)
         ex = self.ex
         if kind == "numeric" and check.status == "passed" and ex.missing[which]:

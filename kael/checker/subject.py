@@ -32,6 +32,10 @@ class Subject:
     output_shape: tuple[int, ...]
     evaluations: int
     float32: bool = False
+    raised: str | None = None
+    """What the function said where it raised, beside the given point."""
+    given: list[Array]
+    """The values of `arrays` at the given point."""
 
     def evaluate(self) -> Floats:
         """The output at the present inputs, flat and owned."""
@@ -49,6 +53,20 @@ class Subject:
     def gradients(self, upstream: Floats) -> list[Array | None]:
         """The analytic gradient of each differentiated input; None where none arrived."""
         raise NotImplementedError
+
+    def beside(self, error: Exception) -> Floats:
+        """No finite value, for a function that raised at a point it was moved to.
+
+        What it raises at the given point is let out.
+        """
+        moved = any(
+            array.tobytes() != given.tobytes()
+            for array, given in zip(self.arrays, self.given, strict=True)
+        )
+        if not moved:
+            raise error
+        self.raised = self.raised or str(error).partition("\n")[0] or type(error).__name__
+        return np.full(math.prod(self.output_shape), np.nan)
 
     def recording(self) -> Any:
         """The context in which the numeric side evaluates."""
@@ -107,13 +125,17 @@ class TensorSubject(Subject):
         if self.float32:
             self.moved = [_widened(tensor) for tensor in self.inputs]
         self.arrays = [self.moved[i]._array for i in chosen]
+        self.given = [array.copy() for array in self.arrays]
         self.evaluations = 0
         self.output: Tensor | None = None
         self.output_shape = ()
 
     def evaluate(self) -> Floats:
         self.evaluations += 1
-        output = self.function(*self.moved)
+        try:
+            output = self.function(*self.moved)
+        except Exception as error:
+            return self.beside(error)
         if not isinstance(output, Tensor):
             _refuse_output(output)
         # A copy: the output may be a view of the very input that is being moved.
@@ -270,6 +292,7 @@ class OutsideSubject(Subject):
             self.inputs[i] = np.array(self.inputs[i], dtype=np.float64)
         self.names = [names[i] for i in chosen]
         self.arrays = [self.inputs[i] for i in chosen]
+        self.given = [array.copy() for array in self.arrays]
         self.evaluations = 0
         self.output_shape = ()
 
@@ -277,9 +300,9 @@ class OutsideSubject(Subject):
         self.evaluations += 1
         try:
             output = self.function(*self._arguments())
-        except (ValueError, ArithmeticError):
-            # math.log(-1) raises where NumPy gives NaN; at the point itself `record` lets it out.
-            return np.full(math.prod(self.output_shape), np.nan)
+        except Exception as error:
+            # math.log(-1) raises where NumPy gives NaN.
+            return self.beside(error)
         return np.array(output, dtype=np.float64).reshape(-1)
 
     def record(self) -> Floats:

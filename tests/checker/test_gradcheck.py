@@ -87,17 +87,17 @@ def test_inputs_and_their_gradients_are_left_as_they_were():
     assert x.grad.tolist() == [5, 5, 5]
 
 
-def test_inputs_are_put_back_when_the_function_raises():
+def test_inputs_are_put_back_when_the_check_is_interrupted():
     x = leaf([0.1, 0.2])
     calls = []
 
     def function(x):
         calls.append(1)
         if len(calls) == 6:
-            raise ZeroDivisionError
+            raise KeyboardInterrupt
         return (x * x).sum()
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(KeyboardInterrupt):
         gradcheck(function, [x])
     assert x.tolist() == [0.1, 0.2]
 

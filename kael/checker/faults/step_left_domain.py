@@ -27,4 +27,6 @@ def found(evidence: Evidence) -> Diagnosis | None:
         return None
     name = evidence.name
     told = f"cannot be verified{evidence.among}: every step from {name} leaves the domain"
+    if evidence.problem.raised:
+        told += f" (it raises: {evidence.problem.raised})"
     return evidence.tell("step-left-domain", told, "move the case away from the edge")
