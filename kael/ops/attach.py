@@ -1,7 +1,8 @@
 """Gives `Tensor` its operators and methods, from the declarations and the engine.
 
-Nothing is imported before it is used: an operator looks its operation up at its first call and
-puts the real method in its own place; other methods are found by `Tensor.__getattr__`.
+Nothing is imported before it is used: an operator looks its operation up at its first call, any
+other method when it is first read, and puts the real one in its own place. (`Tensor.__getattr__`
+could find methods too, but a class that has one pays ten times more for reading any attribute.)
 """
 
 from __future__ import annotations
@@ -96,17 +97,26 @@ def _attach_late(dunder: str, resolve: Callable[[], Callable[..., Any]]) -> None
     setattr(Tensor, dunder, first_call)
 
 
-def _method(self: Tensor, name: str) -> Any:
-    """Find a method that no one has used yet, and attach it."""
+class _Late:
+    """Stands for a method that no one has used yet, until it is read: on a tensor or the class."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Tensor | None, kind: type[Tensor]) -> Any:
+        setattr(Tensor, self.name, _method(self.name))
+        return getattr(kind if tensor is None else tensor, self.name)
+
+
+def _method(name: str) -> Callable[..., Any]:
     if name in IN_PLACE:
-        function = _in_place(name)
-    else:
-        op = lookup(name) if name in FAMILIES else None
-        if op is None or not op.method:
-            raise AttributeError(f"'Tensor' object has no attribute {name!r}")
-        function = op.function
-    setattr(Tensor, name, function)
-    return getattr(self, name)
+        return _in_place(name)
+    op = lookup(name)
+    if op is None or not op.method:
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+    return op.function
 
 
 def _getitem(self: Tensor, items: Any) -> Tensor:
@@ -159,7 +169,6 @@ def _matrix_transposed(self: Tensor) -> Any:
 _OWN: dict[str, Any] = {
     "T": property(_transposed),
     "mT": property(_matrix_transposed),
-    "__getattr__": _method,
     "__pos__": _itself,
     "__getitem__": _getitem,
     "__iter__": _iterate,
@@ -181,3 +190,6 @@ def attach() -> None:
         _attach_late(dunder, lambda name=name: _in_place(name))  # type: ignore[misc]
     for name, attribute in _OWN.items():
         setattr(Tensor, name, attribute)
+    for name in (*FAMILIES, *IN_PLACE):
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, _Late(name))
