@@ -315,7 +315,8 @@ def _blame(checks: Sequence[Check]) -> Iterator[str]:
         elif claim.status == "failed":
             yield f"{name}: neither kael's gradient nor the claim agrees with the differences"
         elif own.status == "failed":
-            yield f"{name}: the claim agrees with the differences; kael's gradient is wrong"
+            told = "kael's gradient is wrong: mend the backward"
+            yield f"{name}: the claim agrees with the differences; {told}"
 
 
 def _expectations(evaluated: Evaluated, expect: Expect) -> Iterator[Check]:

@@ -135,6 +135,33 @@ def test_float32_follows_float32():
     assert check(lambda x: wrong(x).sum(), [x]).status == "failed"
 
 
+half_of_a_square = made(lambda x: x * x, lambda x, g: g * x)
+
+
+@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize(("factor", "status"), [(2.0, "passed"), (1.0, "failed"), (2.01, "failed")])
+def test_a_right_claim_holds_where_the_backward_is_wrong(count, factor, status):
+    x = np.linspace(0.3, 2.0, count)
+    report = check(lambda x: half_of_a_square(x).sum(), [leaf(x)], ["x"], None, {"x": factor * x})
+    assert {c.kind: c.status for c in report.checks if c.kind in ("numeric", "derivative")} == {
+        "numeric": "failed",
+        "derivative": status,
+    }
+
+
+@pytest.mark.parametrize(("claim", "status"), [(3e-8, "failed"), (2e-8, "passed")])
+def test_a_small_claim_is_compared_on_its_own_scale(claim, status):
+    function = lambda x: 1 + 1e-8 * x * x
+    assert claimed(function, [leaf(1.0)], {"x": claim})["x"].status == status
+    assert claimed(function, [leaf(1.0)], {"x": claim}, atol=1e-7)["x"].status == "passed"
+
+
+def test_what_cancellation_leaves_of_a_claim_is_no_difference():
+    x = np.array([20.0, 12.0])
+    found = claimed(lambda x: kael.tanh(x).sum(), [leaf(x)], {"x": 1 - np.tanh(x) ** 2})
+    assert found["x"].status == "passed"
+
+
 BATCHED = {
     "elementwise with lower ranks": (lambda x, w: kael.tanh(x * w + x), [(3, 4), (4,)]),
     "reductions": (lambda x, w: (x.sum(dim=1) * w).mean(), [(3, 4), (3,)]),
