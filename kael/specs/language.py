@@ -13,11 +13,13 @@ from kael.ops.declare import Composite, Operation
 from kael.ops.names import FAMILIES
 from kael.ops.registry import lookup
 from kael.specs import steps
+from kael.specs.creation import CREATORS, Creator
 from kael.specs.place import SpecError
 from kael.specs.spelling import did_you_mean
 from kael.specs.steps import Apply
 from kael.specs.syntax import MAX_NESTING, Pieces, Text
 
+Called = Operation | Composite | Creator
 CONSTANTS: dict[str, float] = {
     "pi": 3.141592653589793,
     "e": 2.718281828459045,
@@ -25,12 +27,19 @@ CONSTANTS: dict[str, float] = {
     "nan": float("nan"),
 }
 ATTRIBUTES = ("T", "mT", "shape", "ndim")
-# What programs write that expressions do not: modules, calls that make tensors, NumPy's arguments.
+# What programs write that expressions do not: modules, typed or drawn numbers, NumPy's arguments.
 MODULES = ("torch", "np", "numpy", "jnp", "math", "F", "kael")
-CREATORS = (
-    *("tensor", "array", "eye", "zeros", "ones", "full", "arange", "linspace", "rand", "randn"),
-    *("zeros_like", "ones_like", "full_like"),
-)
+TYPED = {
+    "tensor": "tensor([1, 2])",
+    "array": "[1, 2]",
+}
+DRAWN = {
+    "rand": "uniform(0, 1, shape=[2, 3])",
+    "randn": "randn(2, 3)",
+    "uniform": "uniform(0, 1, shape=[2, 3])",
+    "rand_like": "uniform(0, 1, shape=[2, 3])",
+    "randn_like": "randn(2, 3)",
+}
 NUMPY_ARGUMENTS = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "ddof": "correction"}
 ALLOWED = (
     "an expression is made of numbers, names, + - * / // % ** @, comparisons, & | ~, calls of "
@@ -294,15 +303,21 @@ class Program:
         keywords = self.keywords(node, operation)
         self.check_count(node, operation, arguments, keywords, at)
         strings = [parameter in operation.strings for parameter in operation.parameters]
-        children = [
+        children: list[Visit | Step] = [
             Visit(child, depth + 1, "argument", position < len(strings) and strings[position])
             for position, child in enumerate(arguments)
         ]
         children += [
-            Visit(keyword.value, depth + 1, "argument", keyword.arg in operation.strings)
+            self.step(steps.push(keyword.value.id), keyword.value)
+            if keyword.arg == "dtype" and isinstance(keyword.value, ast.Name)
+            else Visit(keyword.value, depth + 1, "argument", keyword.arg in operation.strings)
             for keyword in node.keywords
         ]
-        step = self.step(steps.call(operation, len(arguments), keywords), node)
+        if isinstance(operation, Creator):
+            run = steps.create(operation, len(arguments), keywords)
+        else:
+            run = steps.call(operation, len(arguments), keywords)
+        step = self.step(run, node)
         return [step, *reversed(children)]
 
     def unknown_operation(self, name: str, at: int, method: bool) -> SpecError:
@@ -313,8 +328,10 @@ class Program:
             return self.text.error(f"'.{name}' is an attribute; write it without ()", at)
         if name.startswith("_"):
             return self.text.error(f"unknown operation '{name[:100]}'", at, ALLOWED)
-        if not method and name in CREATORS:
-            hint = f"an expression creates no tensor; give {name}(…) as an input without a gradient"
+        if not method and name in TYPED | DRAWN:
+            what = "draws no random numbers" if name in DRAWN else "holds no arrays"
+            value = (TYPED | DRAWN)[name]
+            hint = f"an expression {what}; make it an input, with the value {value}"
             return self.text.error(f"unknown operation '{name}'", at, hint)
         near = did_you_mean(name, sorted(callable_names()))
         return self.text.error(
@@ -337,7 +354,7 @@ class Program:
             hint = f"operations and constants stand without a module: {node.attr}"
             raise self.error(f"'{root.id}' is not an input", root, hint)
 
-    def keywords(self, node: ast.Call, operation: Operation | Composite) -> tuple[str, ...]:
+    def keywords(self, node: ast.Call, operation: Called) -> tuple[str, ...]:
         """Return the names of the keyword arguments of a call, all known to the operation."""
         names: list[str] = []
         for keyword in node.keywords:
@@ -364,7 +381,7 @@ class Program:
     def check_count(
         self,
         node: ast.Call,
-        operation: Operation | Composite,
+        operation: Called,
         arguments: Sequence[ast.expr],
         keywords: tuple[str, ...],
         at: int,
@@ -375,14 +392,16 @@ class Program:
             if isinstance(argument, ast.Starred):
                 raise self.error(REFUSED[ast.Starred][0], argument, ALLOWED)
         parameters = operation.parameters
-        if len(arguments) > len(parameters) and operation.rest is None:
+        places = len(parameters) - isinstance(operation, Creator)  # its dtype is given by name
+        if len(arguments) > places and operation.rest is None:
             raise self.error(
-                f"{operation.name} takes at most {len(parameters)} "
-                f"argument{'s' * (len(parameters) != 1)}, got {len(arguments)}",
-                arguments[len(parameters)],
+                f"{operation.name} takes at most {places} "
+                f"argument{'s' * (places != 1)}, got {len(arguments)}",
+                arguments[places],
                 hint,
             )
-        positional = parameters[: len(arguments)]
+        most = None if operation.rest is None else parameters.index(operation.rest) + 1
+        positional = parameters[:most][: len(arguments)]
         for keyword in node.keywords:
             if keyword.arg in positional:
                 raise self.error(
@@ -394,18 +413,20 @@ class Program:
             raise self.text.error(f"{operation.name}: argument '{missing[0]}' is missing", at, hint)
 
 
-def find(name: str) -> Operation | Composite | None:
-    """Return the operation an expression may call by a name.
+def find(name: str) -> Called | None:
+    """Return the operation an expression may call by a name, or what makes a constant.
 
     In-place operations are left out: an expression that wrote to its inputs would have no value.
     """
     operation = None if name.endswith("_") else lookup(name)
+    if operation is None:
+        return CREATORS.get(name)
     return operation if getattr(operation, "is_function", True) else None
 
 
 def callable_names() -> set[str]:
     """Return every name an expression may call."""
-    return {name for name in FAMILIES if find(name) is not None}
+    return {name for name in FAMILIES if find(name) is not None} | CREATORS.keys()
 
 
 def names_hint(names: Collection[Any]) -> str | None:

@@ -22,6 +22,7 @@ from kael.tensors import Tensor
 
 if TYPE_CHECKING:
     from kael.ops.declare import Composite, Operation
+    from kael.specs.creation import Creator
 
 __all__ = ["MAX_BITS", "Apply", "Stack"]
 
@@ -198,6 +199,20 @@ def call(operation: "Operation | Composite", count: int, keywords: tuple[str, ..
         result = function(*values[:count], **named)
         check_result(result, scope.limit, operation.name)
         stack.append(weak(result, values))
+
+    return apply
+
+
+def create(creator: "Creator", count: int, keywords: tuple[str, ...]) -> Apply:
+    """Return the step that makes a constant from the topmost values."""
+    total = count + len(keywords)
+
+    def apply(stack: Stack, scope: Scope) -> None:
+        at = len(stack) - total
+        values = stack[at:]
+        del stack[at:]
+        named = dict(zip(keywords, values[count:], strict=True))
+        stack.append(weak(creator(values[:count], named, scope.limit), values))
 
     return apply
 
