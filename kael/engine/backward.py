@@ -9,7 +9,7 @@ import numpy as np
 from kael import shapes
 from kael.engine.grad_mode import state
 from kael.engine.hooks import Watch, watch_of_this_backward
-from kael.engine.node import Array, Node, accumulate, gradient_edge
+from kael.engine.node import AccumulateGrad, Array, Node, accumulate, gradient_edge
 from kael.errors import KaelError, KaelTypeError, KaelValueError
 from kael.tensors import Tensor, as_array
 
@@ -86,6 +86,8 @@ def count_dependencies(start: Node) -> dict[Node, int]:
                 dependencies[node] += 1
                 break
             dependencies[node] = 1
+            if node.__class__ is AccumulateGrad:
+                break
             edges = node.edges
         else:
             for edge in edges:
@@ -93,7 +95,8 @@ def count_dependencies(start: Node) -> dict[Node, int]:
                     dependencies[edge] += 1
                 elif edge is not None:
                     dependencies[edge] = 1
-                    pending.append(edge)
+                    if edge.__class__ is not AccumulateGrad:  # which has no edges
+                        pending.append(edge)
     return dependencies
 
 
@@ -109,6 +112,19 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
     upstream: Any = seed
     while True:
         gradients: tuple[Any, ...]
+        if node.__class__ is AccumulateGrad:
+            # Leaves apart: Python reads an attribute several times faster at a place that meets
+            # one class alone.
+            if upstream is not None:
+                if watch is not None:
+                    watch.before(node, upstream)
+                node.apply(upstream)
+                if watch is not None:
+                    watch.after(node, upstream, ())
+            if not ready:
+                return
+            node, upstream = ready.pop()
+            continue
         if upstream is None:
             # Nothing arrived, but whoever waits for this node must not wait for ever.
             gradients = (None,) * len(node.inputs)
