@@ -27,7 +27,7 @@ def spec_paths(start: Path) -> list[str]:
         if not (root / DEFAULT).exists():
             raise CommandError(
                 f"no specs found: there is no folder '{_shown(root / DEFAULT, start)}', and "
-                '[tool.kael] in pyproject.toml names none; give a path, or set specs = "…" there'
+                '[tool.kael] in pyproject.toml names none\ngive a path, or set specs = "…" there'
             )
     paths = [root / path for path in named]
     for path in paths:

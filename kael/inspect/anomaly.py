@@ -630,8 +630,13 @@ def block(finding: Finding) -> str:
             lines.append(f"  by way of: {' -> '.join(_shortened(way))}")
     else:
         lines.append("  masked: it reaches neither the output nor a gradient")
-    lines.append(f"  remedy: {finding.remedy}")
+    lines += broken(f"  remedy: {finding.remedy}")
     return "\n".join(lines) + "\n"
+
+
+def broken(line: str, most: int = 100) -> list[str]:
+    """Return a line, in several where it is long and its parts end in semicolons."""
+    return [line] if len(line) <= most else line.replace("; ", ";\n    ").split("\n")
 
 
 def title(finding: Finding) -> str:

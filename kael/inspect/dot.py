@@ -295,8 +295,8 @@ def size_note(graph: Graph, max_nodes: int | None = None) -> str | None:
     if graph.size <= MANY_NODES or (max_nodes is not None and max_nodes <= MANY_NODES):
         return None
     return (
-        f"the graph has {graph.size:,} nodes, which is slow to draw and hard to read; "
-        "--max-nodes 100 folds repeats and cuts what is left"
+        f"the graph has {graph.size:,} nodes, too many to read; "
+        "--max-nodes 100 folds repeats and cuts the rest"
     )
 
 
@@ -324,7 +324,7 @@ def rendered(dot: str, format: str) -> bytes:
             raise KaelError(
                 f"Graphviz is not installed: its program 'dot' draws the {format}\n"
                 "install it with 'apt install graphviz', 'brew install graphviz' or "
-                "'winget install graphviz', or write the DOT text itself to a file.dot"
+                "'winget install graphviz',\nor write the DOT text itself to a file.dot"
             ) from None
         if process.returncode != 0 or not os.path.exists(drawing):
             # pydot annotates text and gives bytes.

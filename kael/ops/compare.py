@@ -31,7 +31,7 @@ def _whole(inputs: tuple[Tensor, ...], arguments: tuple[Any, ...]) -> tuple[Any,
     for tensor in inputs:
         if tensor.dtype.kind == "f":
             raise KaelTypeError(
-                f"& | ^ ~ combine booleans or integers, not {tensor.dtype}; "
+                f"& | ^ ~ combine booleans or integers, not {tensor.dtype}\n"
                 "compare first (x > 0), or use logical_and, logical_or, logical_not"
             )
     return arguments

@@ -30,8 +30,9 @@ def _prepare(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
     count = weight.ndim - 2
     if count < 1 or x.ndim != weight.ndim:
         raise KaelValueError(
-            f"convolution: x {shapes.text(x.shape)} and weight {shapes.text(weight.shape)} must be "
-            "[batch, channels, *sizes] and [out channels, channels / groups, *sizes]"
+            f"convolution: x {shapes.text(x.shape)} and weight "
+            f"{shapes.text(weight.shape)} do not fit\n"
+            "x is [batch, channels, *sizes], weight [out channels, channels / groups, *sizes]"
         )
     stride, padding, dilation = (
         _for_each_dim(name, value, count, least)
@@ -42,9 +43,9 @@ def _prepare(inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
     groups = shapes.as_index(arguments[3], "convolution", "groups")
     if groups < 1 or weight.shape[0] % groups or x.shape[1] != weight.shape[1] * groups:
         raise KaelValueError(
-            f"convolution: x {shapes.text(x.shape)} has {x.shape[1]} channels, and weight "
-            f"{shapes.text(weight.shape)} in {groups} groups reads {weight.shape[1] * groups} to "
-            f"make {weight.shape[0]}"
+            f"convolution: weight {shapes.text(weight.shape)} in {groups} groups reads "
+            f"{weight.shape[1] * groups} channels, and x {shapes.text(x.shape)} has {x.shape[1]}\n"
+            f"the {weight.shape[0]} channels it makes must be a multiple of the groups"
         )
     reach = tuple((n - 1) * step + 1 for n, step in zip(weight.shape[2:], dilation, strict=True))
     if 0 in weight.shape[2:] or any(

@@ -50,8 +50,8 @@ def check_own_memory(target: Tensor, name: str) -> None:
         or any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides, strict=True))
     ):
         raise KaelError(
-            f"{name}: elements of the tensor share memory (an expanded or unfolded view of shape "
-            f"{shapes.text(array.shape)}); clone() it first"
+            f"{name}: elements of the tensor share memory; clone() it first\n"
+            f"it is an expanded or unfolded view of shape {shapes.text(array.shape)}"
         )
 
 

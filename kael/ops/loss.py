@@ -244,7 +244,7 @@ def _classes(inputs: tuple[Tensor, ...], arguments: tuple[Any, ...]) -> tuple[An
     if input.shape[:at] + input.shape[at + 1 :] != target.shape:
         raise KaelValueError(
             f"nll_loss: input {shapes.text(input.shape)} and target {shapes.text(target.shape)} do "
-            "not match: input is [C], [N, C] or [N, C, ...], target the same without C"
+            "not match\ninput is [C], [N, C] or [N, C, ...], target the same without C"
         )
     classes = input.shape[at]
     if weight.ndim and weight.shape != (classes,):

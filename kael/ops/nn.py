@@ -39,7 +39,7 @@ def _prepare_cross_entropy(inputs: tuple[Tensor, ...], arguments: Arguments) -> 
     if logits.ndim == 0 or logits.shape[:-1] != targets.shape:
         raise KaelValueError(
             f"cross_entropy_losses: logits {shapes.text(logits.shape)} and targets "
-            f"{shapes.text(targets.shape)} do not match: targets hold one class for each row "
+            f"{shapes.text(targets.shape)} do not match\ntargets hold one class for each row "
             f"of logits, shape {shapes.text(logits.shape[:-1])}"
         )
     return arguments

@@ -32,7 +32,7 @@ def _checked_points(name: str, x: Tensor, dim: object, points: Tensor) -> int:
     if len(given) != len(room) or True in [d != at and n > room[d] for d, n in enumerate(given)]:
         raise KaelValueError(
             f"{name}: index of shape {shapes.text(points.shape)} does not fit x of shape "
-            f"{shapes.text(x.shape)}: it needs as many dims, and no size beyond x's but at dim {at}"
+            f"{shapes.text(x.shape)}\nit needs as many dims, and no size beyond x's but at dim {at}"
         )
     return at
 
@@ -52,7 +52,7 @@ def _prepare_scatter(name: str) -> Prepare:
         ):
             raise KaelValueError(
                 f"{name}: src of shape {shapes.text(source.shape)} does not cover index of shape "
-                f"{shapes.text(points.shape)}: it needs as many dims and at least its sizes"
+                f"{shapes.text(points.shape)}\nit needs as many dims and at least its sizes"
             )
         return (dim,)
 
@@ -86,9 +86,9 @@ def _prepare_index_add(inputs: tuple[Tensor, ...], arguments: Arguments) -> Argu
     wanted = (*x.shape[:dim], points.numel(), *x.shape[dim + 1 :])
     if source.shape != wanted:
         raise KaelValueError(
-            f"index_add: source has shape {shapes.text(source.shape)}, but x of shape "
-            f"{shapes.text(x.shape)} and {points.numel()} indices along dim {dim} need "
-            f"{shapes.text(wanted)}"
+            f"index_add: source has shape {shapes.text(source.shape)}, "
+            f"but {points.numel()} indices along dim {dim} of {shapes.text(x.shape)} "
+            f"need {shapes.text(wanted)}"
         )
     return dim, arguments[1]
 

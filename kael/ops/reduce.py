@@ -179,7 +179,7 @@ max = Operation(
     prepare=several_dims("max", nonempty=True), batch=shift_dim(),
     kink=_gap_to_largest_other, at_kink="ties share the gradient evenly",
     samples=reduction_samples(distinct), family="reduce",
-    convention="no pair: x.max(dim=0)[0] is the first entry of the values; argmax gives the indices",
+    convention="no pair: x.max(dim=0)[0] is the first of the values; argmax gives the indices",
     doc="Return the largest entry over dims, values only; max(x, other) is maximum(x, other).",
 )  # fmt: skip
 min = Operation(
@@ -189,7 +189,7 @@ min = Operation(
     prepare=several_dims("min", nonempty=True), batch=shift_dim(),
     kink=_gap_to_smallest_other, at_kink="ties share the gradient evenly",
     samples=reduction_samples(distinct), family="reduce",
-    convention="no pair: x.min(dim=0)[0] is the first entry of the values; argmin gives the indices",
+    convention="no pair: x.min(dim=0)[0] is the first of the values; argmin gives the indices",
     doc="Return the smallest entry over dims, values only; min(x, other) is minimum(x, other).",
 )  # fmt: skip
 _elementwise_with_two(max, maximum)

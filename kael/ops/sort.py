@@ -168,7 +168,7 @@ sort = Operation(
     prepare=_checked_order("sort"), batch=shift_dim(),
     kink=_gaps, at_kink="tied entries keep their order, each with its own gradient",
     samples=_order_samples, family="sort",
-    convention="no pair: x.sort(dim=0)[0] is the first entry of the values; argsort gives the indices",
+    convention="no pair: x.sort(dim=0)[0] is the first of the values; argsort gives the indices",
     doc="Return the entries in order along a dim, values only; argsort gives the indices.",
 )  # fmt: skip
 argsort = Operation(
@@ -191,7 +191,7 @@ topk = Operation(
         Sample((distinct(rng, (2, 3)),), {"k": 3}),
     ],
     family="sort",
-    convention="no pair: x.topk(2)[0] is the first entry of the values; argsort gives the indices",
+    convention="no pair: x.topk(2)[0] is the first of the values; argsort gives the indices",
     doc="Return the k largest (or smallest) entries of a dim in order, values only.",
 )  # fmt: skip
 median = Operation(
@@ -204,7 +204,7 @@ median = Operation(
     prepare=several_dims("median", nonempty=True), batch=shift_dim(),
     kink=_median_gap, at_kink="entries equal to the median share the gradient evenly",
     samples=reduction_samples(distinct), family="sort",
-    convention="no pair: x.median(dim=0)[0] is the first entry of the values; argsort gives the indices",
+    convention="no pair: x.median(dim=0)[0] is the first of the values; argsort gives the indices",
     doc="Return the middle entry over dims, the lower of two, values only.",
 )  # fmt: skip
 argmax = Operation(

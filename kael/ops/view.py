@@ -368,7 +368,7 @@ def _prepare_unfold(inputs: tuple[Tensor, ...], arguments: Arguments) -> Argumen
     if not 0 <= size <= room or step < 1:
         raise KaelValueError(
             f"unfold: size {size} and step {step} do not fit dim {dim} of shape "
-            f"{shapes.text(x.shape)}: size must be in [0, {room}] and step at least 1"
+            f"{shapes.text(x.shape)}\nsize must be in [0, {room}] and step at least 1"
         )
     return dim, size, step
 

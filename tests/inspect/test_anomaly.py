@@ -359,3 +359,9 @@ def test_infinities_of_both_signs_are_not_called_minus_infinity():
     finding = found("sum(1/x)", x=[-0.0, 0.0])[0]
     assert finding.result == -np.inf
     assert " gives Infinity at [0] and 1 more" in anomaly.text([finding])
+
+
+def test_a_long_remedy_is_broken_at_its_semicolons():
+    assert anomaly.broken("  remedy: short; and good") == ["  remedy: short; and good"]
+    first = "  remedy: " + "a" * 60
+    assert anomaly.broken(f"{first}; {'b' * 60}") == [f"{first};", "    " + "b" * 60]

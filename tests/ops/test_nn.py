@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import kael
+from kael.specs.expression import parse
+from kael.specs.place import SpecError
 
 INF = math.inf
 
@@ -156,3 +158,23 @@ def test_linear():
     assert gradient(out, w) == [[1, 2]]
     with pytest.raises(kael.KaelValueError, match=r"linear: x \[1, 2\] and weight \[1, 3\]"):
         kael.linear(x, kael.ones(1, 3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cross_entropy(zeros(20, 10), zeros(20, 10, dtype=int64))",
+        "nll_loss(zeros(20, 10), zeros(20, 10, dtype=int64))",
+        "gather(zeros(20, 10), 0, zeros(20, dtype=int64))",
+        "index_add(zeros(20, 10), 0, zeros(3, dtype=int64), zeros(4, 10))",
+        "conv2d(zeros(20, 10), zeros(20, 10))",
+        "conv2d(zeros(20, 10, 5, 5), zeros(20, 3, 2, 2))",
+        "unfold(zeros(20, 10), 0, 100, 1)",
+        "bitwise_and(zeros(20), zeros(20))",
+    ],
+)
+def test_a_refusal_fits_a_line_and_its_explanation_another(text):
+    with pytest.raises(SpecError) as caught:
+        parse(text).evaluate({})
+    lines = [caught.value.message, *(caught.value.detail or "").splitlines()]
+    assert max(map(len, lines)) <= 100
