@@ -43,15 +43,18 @@ def compile_call(op: Operation) -> Callable[..., Tensor]:
         given = "arrays"
         body += ["arrays = [tensor._array for tensor in inputs]"]
         body += ["needs = tuple([tensor._requires_grad for tensor in inputs])"]
+        needed, needs = "True in needs", "needs"
     else:
         arrays = [f"a{i}" for i in range(len(names))]
         given = ", ".join(arrays)
         body += [f"{a} = {name}._array" for a, name in zip(arrays, names, strict=True)]
-        body += [f"needs = ({', '.join(f'{name}._requires_grad' for name in names)},)"]
+        flags = [f"n{i}" for i in range(len(names))]
+        body += [f"{n} = {name}._requires_grad" for n, name in zip(flags, names, strict=True)]
+        needed, needs = f"({' or '.join(flags)})", f"({', '.join(flags)},)"
     body += [
         "here = state.here",
         "try:",
-        *_promotion(op, given),
+        *_promotion(op, given, needed),
         f"    array = here.run({_kernel(op, given)}, {given}{'' if short else ', *arguments'})",
         "except KaelError:",
         "    raise",
@@ -63,8 +66,8 @@ def compile_call(op: Operation) -> Callable[..., Tensor]:
     if op.differentiable:
         floating = "" if short else " and array.dtype.kind == 'f'"
         body += [
-            f"if True in needs and here.grad_enabled{floating}:",
-            "    plan = plans.get(needs) or op.make_plan(needs)",
+            f"if {needed} and here.grad_enabled{floating}:",
+            f"    plan = plans.get({needs}) or op.make_plan({needs})",
             f"    out = plan.record(array, {arguments}, {each})",
             "else:",
             "    out = Tensor(array)",
@@ -121,14 +124,14 @@ def _operands(*names: str) -> list[str]:
     return lines
 
 
-def _promotion(op: Operation, given: str) -> list[str]:
+def _promotion(op: Operation, given: str, needed: str) -> list[str]:
     """Return the lines that bring arrays to one dtype, asked for only where theirs differ."""
     if op.variadic:
         return [f"    {given} = op.promoted({given})"] if op.promotes or op.real else []
     at = [i for i, name in enumerate(op.inputs) if op.real or name in op.promotes]
     due = [f"a{i}.dtype is not a{at[0]}.dtype" for i in at[1:]]
     if op.real:
-        due += [f"True not in needs and a{at[0]}.dtype.kind != 'f'"]
+        due += [f"not {needed} and a{at[0]}.dtype.kind != 'f'"]
     return (
         [f"    if {' or '.join(due)}:", f"        {given}, = op.promoted([{given}])"] if due else []
     )
