@@ -52,6 +52,7 @@ def summarize(
     name, shape = subject.names[which], subject.arrays[which].shape
     total = len(compared.entries) if compared.covered is None else compared.covered
     check = Check(kind, name, "passed", total, int(compared.wrong.sum()))
+    check.open = int((compared.status == "inconclusive").sum())
     plain = compared.doubt is None and not compared.verdicts
     if plain and (compared.status == "passed").all():
         return _settled(check, compared, notes), []

@@ -37,6 +37,9 @@ from kael.checker.problems import (
 from kael.checker.subject import TensorSubject
 from kael.errors import KaelError
 
+_REASONS = ("domain", "discontinuous", "undefined")
+"""Why a check is open where that has a code of its own."""
+
 _OF_THE_FORMULA = ("numeric", "zero", "linear", "shape")
 
 
@@ -91,7 +94,12 @@ class _Diagnoses:
             size = int(np.prod(self.subject.output_shape))
             given = np.ones(size) if upstream is None else np.asarray(upstream, dtype=np.float64)
             whole = WholeProblem(self.subject, self.where)
-            problem = ClaimProblem(whole, claim_of, given.reshape(-1), repairs_of)
+            verified = {
+                check.input
+                for check in self.report.checks
+                if check.kind == "numeric" and check.status == "passed" and check.input
+            }
+            problem = ClaimProblem(whole, claim_of, given.reshape(-1), repairs_of, verified)
             for check in claims:
                 assert check.input is not None
                 self._judge(problem, check.input, [check], repaired=True)
@@ -206,6 +214,11 @@ class _Diagnoses:
         if all((check.kind, check.input) in self.explained for check in checks):
             return
         evidence = self._evidence(problem, name, kinds=[check.kind for check in checks])
+        if not any(check.status == "failed" for check in checks):
+            # What cannot be told has no fault, only a reason.
+            if evidence.reason not in _REASONS:
+                return
+            repaired = False
         told = repair(evidence) if repaired else None
         whole = first(evidence)
         if whole is not None and told is not None and "the term through" not in whole.message:

@@ -262,7 +262,28 @@ class Evidence:
         """Whether it is wrong at the given point only, and right beside it."""
         if not self.given or not self.near or not self.wrong_at_given.any():
             return False
-        return not self.wrong_nearby
+        return not self.wrong_nearby and self._seen_nearby
+
+    @property
+    def _seen_nearby(self) -> bool:
+        """Whether what is wrong at the given point would have been seen beside it."""
+        at = self.wrong_at_given
+        off, size = [
+            np.max([np.abs(part)[at] for part in parts], axis=0)
+            for parts in (
+                [view.claimed - view.right for view in self.given],
+                [np.fmax(np.abs(view.claimed), np.abs(view.right)) for view in self.given],
+            )
+        ]
+        entries = self.given[0].entries[at]
+        for view in self.near:
+            place = np.flatnonzero(np.isin(view.entries, entries))
+            kept = np.isin(entries, view.entries)
+            there = np.fmax(np.abs(view.claimed), np.abs(view.right))[place]
+            hidden = view.slack(view.right)[place] * size[kept] > 0.5 * off[kept] * there
+            if (hidden & (there > 0) & (off[kept] > 0)).any():
+                return False
+        return True
 
     def tied(self) -> Array:
         """Which entries at the given point have a value that occurs again."""
@@ -417,10 +438,25 @@ class Evidence:
             fits = whole.shape == self.shape
             claimed = flat[entries] if fits else np.full(len(entries), np.nan)
             x = arrays[self.index].reshape(-1)[entries]
-            right, doubt = point.under(upstream), point.doubt(upstream)
+            right, doubt = self._right(point, upstream, arrays)
             relative = _RELATIVE_FLOAT32 if self.problem.float32 else _RELATIVE
             views.append(View(point, upstream, whole, claimed, right, doubt, x, relative))
         return views
+
+    def _right(self, point: Point, upstream: Floats, arrays: list[Array]) -> tuple[Floats, Floats]:
+        """What is right, and how far it may be off: known, or else what the slopes say."""
+        right, doubt = point.under(upstream), point.doubt(upstream)
+        try:
+            exact = self.problem.exact(arrays, self.index)
+        except Exception:
+            return right, doubt
+        if exact is None:
+            return right, doubt
+        known = np.asarray(exact, dtype=np.float64).reshape(-1)[point.entries]
+        close = np.abs(known - right) <= doubt + 1e-6 * np.abs(right)
+        if not (close | point.bent).all():
+            return right, doubt
+        return known, np.full(len(known), 1e-13 * float(np.abs(known).max(initial=0.0)))
 
     def _entries(self, label: str) -> Array:
         most = MOST_ENTRIES if label == "given" else MOST_ELSEWHERE
@@ -475,7 +511,8 @@ def measured(
         gaps = [np.abs(right - left) for right, left in sides]
         size = np.abs(slopes[row]) + np.abs(sides[1][0]) + 1e-300
         # A gap that does not shrink with the step is a kink, one that does is curvature.
-        bent[row] = bool(((gaps[1] > 0.5 * gaps[0]) & (gaps[1] > 1e-3 * size)).any())
+        least = 1e-3 * size + 160 * rounding / h
+        bent[row] = bool(((gaps[1] > 0.5 * gaps[0]) & (gaps[1] > least)).any())
     if not np.isfinite(slopes).all():
         return None
     return Point(label, arrays, entries, slopes, errors, bent, kept)

@@ -139,6 +139,8 @@ class Check:
     wrong: int = 0
     max_abs_error: float = 0.0
     max_rel_error: float = 0.0
+    open: int = 0
+    """How many of those compared can be called neither right nor wrong."""
     failures: list[Failure] = field(default_factory=list)
     note: str | None = None
 

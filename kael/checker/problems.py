@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,11 @@ class Problem:
     def gradients(self, arrays: Sequence[Array], upstream: Floats) -> list[Array]:
         """The gradients claimed there, as they come: of a wrong shape too."""
         raise NotImplementedError
+
+    def exact(self, arrays: Sequence[Array], index: int) -> Array | None:
+        """The gradient that is right there, where one is known but for rounding."""
+        del arrays, index
+        return None
 
     def uses(self, arrays: Sequence[Array], upstream: Floats) -> list[list[Use]] | None:
         """The terms of the true gradient, one a use of an input; None where nobody knows."""
@@ -191,8 +196,10 @@ class ClaimProblem(Problem):
         claim_of: ClaimOf,
         upstream: Floats,
         repairs_of: Callable[[str], Iterable[Repair]] | None = None,
+        verified: Collection[str] = (),
     ) -> None:
         self.whole, self.claim_of, self.upstream = whole, claim_of, upstream
+        self.verified = verified
         self.repairs_of = repairs_of
         self.names, self.arrays = whole.names, whole.arrays
         self.output_shape, self.float32 = whole.output_shape, whole.float32
@@ -210,6 +217,12 @@ class ClaimProblem(Problem):
                 claimed = np.full(array.shape, np.nan)
             found.append(np.array(np.broadcast_to(claimed, array.shape), dtype=np.float64))
         return found
+
+    def exact(self, arrays: Sequence[Array], index: int) -> Array | None:
+        """The gradient of the formula itself, of the inputs of which it was verified."""
+        if self.names[index] not in self.verified or self.upstream is None:
+            return None
+        return self.whole.gradients(arrays, self.upstream)[index]
 
     def uses(self, arrays: Sequence[Array], upstream: Floats) -> list[list[Use]] | None:
         return self.whole.uses(arrays, upstream)

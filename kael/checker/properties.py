@@ -20,6 +20,8 @@ NOT_DETERMINISTIC = (
     "the function is not deterministic (or keeps state): fix the seed or freeze the state"
 )
 
+NOT_COMPARED = "not compared: two evaluations at this point differ"
+
 # Two roundings of one value may differ by this; what a float32 formula loses is far more.
 _SAME, _SAME_FLOAT32 = 1e-12, 1e-3
 _LINEAR, _LINEAR_FLOAT32 = 1e-8, 1e-3

@@ -19,7 +19,7 @@ from kael.checker.forecast import Forecast, expected
 from kael.checker.kinkfinder import Locate
 from kael.checker.model import Array, Check, Finding, Floats, GradcheckOptions, Report, worst
 from kael.checker.properties import (
-    NOT_DETERMINISTIC,
+    NOT_COMPARED,
     PROPERTIES,
     Examination,
     dense,
@@ -179,7 +179,7 @@ def _numbers(session: Session) -> None:
     subject, ex = session.subject, session.ex
     if not ex.deterministic:
         session.report.checks += [
-            Check("numeric", name, "inconclusive", note=NOT_DETERMINISTIC) for name in subject.names
+            Check("numeric", name, "inconclusive", note=NOT_COMPARED) for name in subject.names
         ]
         return
     filled = [which for which, array in enumerate(subject.arrays) if array.size]

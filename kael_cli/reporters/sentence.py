@@ -11,7 +11,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "expect": ("computed", "expected"),
     "numeric": ("analytic", "numeric", "numeric error"),
     "linear": ("gradient", "if linear"),
-    "zero": ("gradient", "should be"),
+    "zero": ("gradient where the upstream is 0", "should be"),
 }
 """What the two sides of an entry, and the error of the second, are called in each kind of check."""
 
@@ -53,9 +53,11 @@ def tally(check: Check) -> str:
     noun = "entry" if check.compared == 1 else "entries"
     if check.status == "failed":
         text = f"{subject}: {check.wrong} of {check.compared} {noun} wrong"
+    elif 0 < check.open < check.compared:
+        text = f"{subject}: {check.open} of {check.compared} {noun} {check.status}"
     else:
         text = f"{subject}: {check.compared} {noun} {check.status}"
-    if check.max_abs_error:
+    if check.max_abs_error and check.status != "inconclusive":
         text += f", largest error {check.max_abs_error:.3g}"
         text += f" (relative {check.max_rel_error:.3g})" if check.max_rel_error else ""
     # the note of a property that does not hold, or of what cannot be told, is the fault's sentence
@@ -70,6 +72,11 @@ def numbers(failure: Failure) -> tuple[str, str, str]:
     ('3.14', '3.1400000001', '2e-11')
     """
     return *told_apart(failure.analytic, failure.numeric), f"{failure.numeric_error:.2g}"
+
+
+def output(failure: Failure) -> str:
+    """The element of the output that was compared, where each was by itself."""
+    return "" if failure.output is None else "[" + ", ".join(map(str, failure.output)) + "]"
 
 
 def index(failure: Failure) -> str:

@@ -21,4 +21,6 @@ from kael.checker.model import Diagnosis
 
 def diagnosis(message: str) -> Diagnosis:
     """The diagnosis, with the sentence of the check that saw it."""
-    return Diagnosis("not-deterministic", message, "fix the seed or freeze the state")
+    return Diagnosis(
+        "not-deterministic", message.partition(": fix")[0], "fix the seed or freeze the state"
+    )

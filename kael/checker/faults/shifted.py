@@ -30,7 +30,8 @@ MOST = 8
 
 def found(evidence: Evidence) -> Diagnosis | None:
     """Claimed is right, or right of what arrived, moved along a dim."""
-    if not evidence.complete:
+    if not evidence.complete or any(not view.claimed.any() for view in evidence.views):
+        # Zeros are what is left of many a shift.
         return None
     for dim, length in enumerate(evidence.shape):
         for by in _places(length):
