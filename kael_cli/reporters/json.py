@@ -109,6 +109,7 @@ def _check(check: Check) -> dict[str, Any]:
             "analytic": one.analytic,
             "numeric": one.numeric,
             "numeric_error": one.numeric_error,
+            **({} if one.output is None else {"output": list(one.output)}),
         }
         for one in check.failures
     ]

@@ -99,6 +99,12 @@ class TextReporter:
             return ""
         head = ("index", *sentence.COLUMNS.get(check.kind, sentence.COLUMNS["numeric"]))
         rows = [(sentence.index(one), *sentence.numbers(one))[: len(head)] for one in failures]
+        if any(one.output for one in failures):
+            head = (head[0], "output", *head[1:])
+            rows = [
+                (row[0], sentence.output(one), *row[1:])
+                for row, one in zip(rows, failures, strict=True)
+            ]
         rows.insert(0, head)
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
         text = ""
