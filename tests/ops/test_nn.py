@@ -136,7 +136,10 @@ class TestConvolution:
     @pytest.mark.parametrize(
         ("call", "message"),
         [
-            (lambda: kael.conv1d(kael.ones(1, 2, 5), kael.ones(1, 3, 2)), "has 2 channels"),
+            (
+                lambda: kael.conv1d(kael.ones(1, 2, 5), kael.ones(1, 3, 2)),
+                "reads 3 channels, and x ",
+            ),
             (lambda: kael.conv1d(kael.ones(1, 1, 2), kael.ones(1, 1, 3)), r"window of \[3\]"),
             (lambda: kael.conv2d(kael.ones(1, 5), kael.ones(1, 1, 2)), "must have 4 dims"),
             (lambda: kael.conv1d(kael.ones(1, 1, 4), kael.ones(1, 1, 2), stride=0), "stride"),
