@@ -57,13 +57,13 @@ def doubt_failures(session: Session, which: int, compared: Compared, heads: Head
     for i in wrong.tolist():
         note = notes.get(i, known[0])
         if note:
-            _take_back(session, compared, i, note)
+            _take_back(session, which, compared, i, note)
 
 
-def _take_back(session: Session, compared: Compared, i: int, note: str) -> None:
+def _take_back(session: Session, which: int, compared: Compared, i: int, note: str) -> None:
     key = int(compared.entries[i]), int(compared.heads[i])
     verdict = replace(compared.verdicts[key], status="inconclusive", reason="noise", note=note)
-    if session.tolerance.allows(float(compared.analytic[i]), float(compared.numeric[i])):
+    if session.tolerance_of(which).allows(float(compared.analytic[i]), float(compared.numeric[i])):
         verdict = replace(verdict, status="passed", reason=None, note=None, unverified=True)
     compared.status[i], compared.verdicts[key] = verdict.status, verdict
 

@@ -67,9 +67,9 @@ def _hold_against(
         check.kind == "numeric" and check.input == name and check.status == "failed"
         for check in session.report.checks
     )
-    for entry in np.flatnonzero(_apart(session, claimed, analytic)):
+    for entry in np.flatnonzero(_apart(session, which, claimed, analytic)):
         i = at.get(int(entry))
-        if own_fails and _borne_out(session, compared, i, claimed[entry], analytic[entry]):
+        if own_fails and _borne_out(session, which, compared, i, claimed[entry], analytic[entry]):
             continue
         if i is None:
             for field, number in (
@@ -94,16 +94,18 @@ def _hold_against(
             compared.verdicts[int(entry), 0] = Verdict("failed", float(analytic[entry]), 0.0)
 
 
-def _apart(session: Session, claimed: Floats, analytic: Floats) -> Array:
+def _apart(session: Session, which: int, claimed: Floats, analytic: Floats) -> Array:
     """Where two gradients that are both exact are not the same."""
     options = session.options
     off = np.abs(claimed - analytic)
-    if session.subject.float32:
-        near = off <= session.tolerance.atol + session.tolerance.rtol * np.abs(analytic)
+    if session.is_float32(which):
+        rule = session.tolerance_of(which)
+        near = off <= rule.atol + rule.rtol * np.abs(analytic)
     elif options.default_tolerances:
         largest = np.max(np.abs(analytic), where=np.isfinite(analytic), initial=1.0)
         size = np.maximum(np.abs(claimed), np.abs(analytic))
-        near = (off <= CLAIM_RTOL * size) | (off <= _LOST * largest)
+        rtol, lost = (1e-5, 1e-6) if session.subject.float32 else (CLAIM_RTOL, _LOST)
+        near = (off <= rtol * size) | (off <= lost * largest)
     else:
         atol = CLAIM_ATOL if options.atol is None else options.atol
         rtol = CLAIM_RTOL if options.rtol is None else options.rtol
@@ -112,10 +114,10 @@ def _apart(session: Session, claimed: Floats, analytic: Floats) -> Array:
 
 
 def _borne_out(
-    session: Session, compared: Compared, i: int | None, claimed: float, analytic: float
+    session: Session, which: int, compared: Compared, i: int | None, claimed: float, analytic: float
 ) -> bool:
     """Whether the differences agree with the claim of an entry and not with the analytic value."""
-    rule = session.tolerance
+    rule = session.tolerance_of(which)
     if i is None:
         # Seen along directions, which would have shown as much as the two are apart.
         number, error = claimed, 0.0

@@ -47,7 +47,7 @@ def compare_each(
             entries,
             analytic[entries, 0],
             heads,
-            session.tolerance,
+            session.tolerance_of(which),
             probe_each(session.subject),
         )
         doubt_failures(session, which, compared, heads)
@@ -74,7 +74,7 @@ def compare_some(
             entries,
             analytic[entries],
             heads,
-            session.tolerance,
+            session.tolerance_of(which),
             session.options.eps,
             fine=session.options.mode == "adaptive",
             most_ladders=session.close_looks() if ladders is None else ladders,

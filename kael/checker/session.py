@@ -37,10 +37,27 @@ class Session:
     ) -> None:
         self.subject, self.options, self.locate = subject, options, locate
         self.report = Report("passed", subject=subject)
-        atol, rtol = options.tolerances(subject.float32)
-        self.tolerance = Tolerance(atol, rtol, options.default_tolerances)
+        self.tolerance = self._tolerance(subject.float32)
         self.replay: batch.Replay | None = None
         self.rows: Probe | None = None
+
+    def _tolerance(self, float32: bool) -> Tolerance:
+        atol, rtol = self.options.tolerances(float32)
+        return Tolerance(atol, rtol, self.options.default_tolerances)
+
+    def is_float32(self, which: int) -> bool:
+        """Whether an input itself is float32; others beside it may be float64."""
+        return self.subject.originals[which].dtype == np.float32
+
+    def tolerance_of(self, which: int) -> Tolerance:
+        """The rule of comparison for one input."""
+        if not self.subject.float32 or self.is_float32(which):
+            return self.tolerance
+        rule = self._tolerance(float32=False)
+        # A factor that was computed in float32 is in the gradient of a float64 input too.
+        atol = rule.atol if self.options.atol is not None else max(rule.atol, 1e-6)
+        rtol = rule.rtol if self.options.rtol is not None else max(rule.rtol, 1e-5)
+        return Tolerance(atol, rtol, rule.strict)
 
     def heads(self, upstream: Floats) -> Heads:
         """One head: the output under an upstream gradient."""
@@ -84,7 +101,7 @@ class Session:
         with_outputs: bool = False,
     ) -> None:
         """Put what was compared of one input into the report."""
-        if self.subject.float32:
+        if self.is_float32(which):
             notes.insert(0, "float32, checked against float64 differences of the same formula")
         open_still = compared.doubt is not None or (compared.status == "inconclusive").any()
         if self.subject.raised and open_still:

@@ -50,7 +50,7 @@ def compare_together(
         inputs,
         line,
         heads,
-        session.tolerance,
+        session.tolerance_of(inputs[0]),
         budget=directions.MOST_EVALUATIONS if left is None else left,
     )
     with subject.recording():
