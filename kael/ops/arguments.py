@@ -78,16 +78,16 @@ def several_dims(
         if floating:
             require_floating(operation, x)
         dim = arguments[at]
-        # As in PyTorch, no dims are all dims.
-        none = isinstance(dim, (tuple, list)) and not dim
-        dims = shapes.wrap_dims(None if none else dim, x._array.ndim, operation)
+        if isinstance(dim, (tuple, list)) and not dim:
+            dim = None  # as in PyTorch, no dims are all dims
+        dims = shapes.wrap_dims(dim, x._array.ndim, operation)
         if nonempty and any(x._array.shape[d] == 0 for d in dims):
             raise KaelValueError(
                 f"{operation}: nothing to reduce over: shape {shapes.text(x.shape)} is empty "
                 f"along dim {', '.join(str(d) for d in dims if x.shape[d] == 0)}"
             )
         keepdim = arguments[-1]
-        if not isinstance(keepdim, bool):
+        if keepdim.__class__ is not bool:
             raise KaelTypeError(f"{operation}: keepdim must be True or False, got {keepdim!r}")
         return replace(arguments, at, dims)
 
