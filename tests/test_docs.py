@@ -40,7 +40,9 @@ STORIES = [page for page in STORIES if page.name not in GENERATED]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+\.(?:yaml|yml|py|toml))`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-ROUNDING = re.compile(r" *\b\d(\.\d+)?e-(0[7-9]|[1-9]\d)\b")
+ROUNDING = re.compile(
+    r" *\b\d(\.\d+)?e-(0[7-9]|[1-9]\d)\b| *(?<=relative )(\d(\.\d+)?e-0[4-6]|0\.000\d+)"
+)
 SECONDS = re.compile(r'(?<=in )\d+\.\d\ds|(?<="seconds": )[\d.e-]+|(?<= time=")[\d.]+')
 
 
