@@ -10,6 +10,7 @@ from kael.checker.enclosure import Part
 from kael.checker.entries import Compared, blank
 from kael.checker.kinks import SURE, Verdict
 from kael.checker.model import Array, Floats
+from kael.checker.numeric import EPSILON
 from kael.checker.one_by_one import compare_each, enclose
 from kael.checker.session import Session
 from kael.checker.together import by_directions, compare_together
@@ -18,7 +19,10 @@ from kael.errors import KaelValueError
 # A claim and the analytic gradient are both exact: at the defaults they may differ by the relative
 # tolerance, and by what cancellation may have left of either.
 CLAIM_ATOL, CLAIM_RTOL = 1e-8, 1e-6
-_LOST = 1e-11
+_LOST = 1e-9
+
+# What two roundings of a number that is exact may be apart by, a thousand times.
+_SPACING = 1e3 * 4 * EPSILON
 
 
 def examine(session: Session, name: str, claim: Any, given: Any) -> None:
@@ -50,12 +54,17 @@ def examine(session: Session, name: str, claim: Any, given: Any) -> None:
         compared = compare_each(session, which, rows, heads, notes)
         if session.options.mode != "complex":
             enclose(session, [Part(which, compared, notes)], heads)
-    _hold_against(session, which, compared, rows[:, 0], analytic)
+    _hold_against(session, which, compared, rows[:, 0], analytic, upstream)
     session.add("derivative", which, compared, notes)
 
 
 def _hold_against(
-    session: Session, which: int, compared: Compared, claimed: Floats, analytic: Floats
+    session: Session,
+    which: int,
+    compared: Compared,
+    claimed: Floats,
+    analytic: Floats,
+    upstream: Floats,
 ) -> None:
     """Fail entries that differ from the analytic gradient, but for the freedom of a kink.
 
@@ -67,7 +76,7 @@ def _hold_against(
         check.kind == "numeric" and check.input == name and check.status == "failed"
         for check in session.report.checks
     )
-    for entry in np.flatnonzero(_apart(session, which, claimed, analytic)):
+    for entry in np.flatnonzero(_apart(session, which, claimed, analytic, upstream)):
         i = at.get(int(entry))
         if own_fails and _borne_out(session, which, compared, i, claimed[entry], analytic[entry]):
             continue
@@ -94,7 +103,9 @@ def _hold_against(
             compared.verdicts[int(entry), 0] = Verdict("failed", float(analytic[entry]), 0.0)
 
 
-def _apart(session: Session, which: int, claimed: Floats, analytic: Floats) -> Array:
+def _apart(
+    session: Session, which: int, claimed: Floats, analytic: Floats, upstream: Floats
+) -> Array:
     """Where two gradients that are both exact are not the same."""
     options = session.options
     off = np.abs(claimed - analytic)
@@ -102,15 +113,29 @@ def _apart(session: Session, which: int, claimed: Floats, analytic: Floats) -> A
         rule = session.tolerance_of(which)
         near = off <= rule.atol + rule.rtol * np.abs(analytic)
     elif options.default_tolerances:
-        largest = np.max(np.abs(analytic), where=np.isfinite(analytic), initial=1.0)
         size = np.maximum(np.abs(claimed), np.abs(analytic))
         rtol, lost = (1e-5, 1e-6) if session.subject.float32 else (CLAIM_RTOL, _LOST)
-        near = (off <= rtol * size) | (off <= lost * largest)
+        near = off <= rtol * size
+        if not near.all():
+            near |= off <= lost * np.minimum(1.0, _steepness(session, which, upstream))
+            # Rounding shows itself where the same is rounded otherwise.
+            again = session.ex.vjp(1.1 * upstream)[which].reshape(-1) / 1.1
+            near |= off <= 1e3 * np.abs(again - analytic) - _SPACING * np.abs(analytic)
     else:
         atol = CLAIM_ATOL if options.atol is None else options.atol
         rtol = CLAIM_RTOL if options.rtol is None else options.rtol
         near = off <= atol + rtol * np.abs(analytic)
     return np.asarray(~((near & np.isfinite(analytic)) | (claimed == analytic)))
+
+
+def _steepness(session: Session, which: int, upstream: Floats) -> Floats:
+    """The slope of each entry, were the terms of the formula as large as it is long.
+
+    What saturates or cancels is small beside it, what is small by its units is not.
+    """
+    x = np.abs(session.subject.arrays[which].reshape(-1))
+    terms = session.subject.rounding(upstream) / EPSILON
+    return np.asarray(terms / np.where(x > 0, x, 1.0))
 
 
 def _borne_out(

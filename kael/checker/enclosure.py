@@ -193,6 +193,8 @@ def _outside(
 ) -> tuple[str, float, float, float] | None:
     rng = np.random.default_rng([session.options.seed & 0xFFFFFFFF, 31, len(group)])
     analytic = np.array([part.compared.analytic[i] for part, i in group])
+    own = np.array([part.compared.verdicts[part.key(i)].error for part, i in group])
+    errors = np.where(np.isfinite(own), own, 0.0)
     walk = _Walk(session, group)
     value = session.ex.value
     for trial in range(6):
@@ -200,16 +202,26 @@ def _outside(
         found = None
         for share in reversed(_SCALES):
             (right, up), (left, down) = walk.slopes(signs, share)
+            if not (np.isfinite(right).all() and np.isfinite(left).all()):
+                found = None
+                break
             claimed = float((up + down) @ analytic / 2)
             size = float(np.abs(weights * right).sum() + np.abs(weights * left).sum())
             noise = EPSILON * float(np.abs(weights * value).sum()) / share
             slack = 1e-4 * (size + float(np.abs(up * analytic).sum())) + 40 * noise
+            # What the slopes of single entries may be off by, their sum may.
+            slack += float(np.abs(up) @ errors)
             if enclosed_sum(right, left, weights, claimed, slack, session.tolerance):
                 found = None
                 break
             low, high = sorted((float(weights @ left), float(weights @ right)))
-            unit = walk.unit
-            found = low / unit, high / unit, claimed / unit
+            told = low / walk.unit, high / walk.unit, claimed / walk.unit
+            apart = max(told[0] - told[2], told[2] - told[1])
+            if found is not None and np.abs(np.subtract(told, found)).max() > 0.5 * apart:
+                # Slopes that are not the same at both steps are what rounding makes of the value.
+                found = None
+                break
+            found = told
         if found is not None:
             shown = [int(s) for s in signs[:8]]
             along = f"{shown}{'' if len(signs) <= 8 else ' and on'}"

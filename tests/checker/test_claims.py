@@ -156,6 +156,13 @@ def test_a_small_claim_is_compared_on_its_own_scale(claim, status):
     assert claimed(function, [leaf(1.0)], {"x": claim}, atol=1e-7)["x"].status == "passed"
 
 
+def test_a_small_claim_beside_a_large_one_is_compared_too():
+    x = np.array([1e-8, 1e8])
+    function = lambda x: (x**2).sum()
+    assert claimed(function, [leaf(x)], {"x": 2 * x})["x"].status == "passed"
+    assert claimed(function, [leaf(x)], {"x": np.array([3.0, 2.0]) * x})["x"].status == "failed"
+
+
 def test_what_cancellation_leaves_of_a_claim_is_no_difference():
     x = np.array([20.0, 12.0])
     found = claimed(lambda x: kael.tanh(x).sum(), [leaf(x)], {"x": 1 - np.tanh(x) ** 2})

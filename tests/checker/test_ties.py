@@ -88,3 +88,9 @@ def test_the_two_inputs_are_named():
 @pytest.mark.parametrize("mode", MODES)
 def test_right_kinks_between_inputs_pass(function, mode):
     assert gradcheck(function, pair(4, 3), mode=mode).status == "passed"
+
+
+def test_what_rounding_leaves_of_an_angle_is_within_it():
+    inputs = [leaf([1.0, 2.0]), leaf([2.0, 4.0])]
+    cosine = lambda a, b: (a * b).sum() / (kael.norm(a) * kael.norm(b))
+    assert gradcheck(lambda a, b: kael.acos(cosine(a, b)), inputs).status == "passed"

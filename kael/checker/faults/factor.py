@@ -26,7 +26,7 @@ from fractions import Fraction
 import numpy as np
 
 from kael.checker.evidence import Evidence
-from kael.checker.model import Diagnosis
+from kael.checker.model import Diagnosis, told_apart
 
 RANK = 320
 
@@ -93,14 +93,14 @@ def named(ratio: float, evidence: Evidence) -> str:
             if n > 3 and _equal(ratio, value):
                 return text
     fraction = Fraction(ratio).limit_denominator(16)
-    if _equal(ratio, float(fraction)) and abs(fraction.numerator) <= 100:
+    if abs(fraction) != 1 and _equal(ratio, float(fraction)) and abs(fraction.numerator) <= 100:
         return str(fraction)
     for text, value in _CONSTANTS.items():
         if _equal(ratio, value):
             return text
         if _equal(ratio, 1 / value):
             return f"1/{text}" if text.isalpha() else f"1/({text})"
-    return f"{ratio:.6g}"
+    return told_apart(ratio, 1.0)[0]
 
 
 def _equal(one: float, other: float) -> bool:
