@@ -7,9 +7,20 @@ import math
 import numpy as np
 
 from kael.checker.entries import Compared
-from kael.checker.kinks import Verdict
+from kael.checker.kinks import SURE, Tolerance, Verdict
 from kael.checker.model import BELOW_ATOL, MOST_FAILURES, Check, Failure, Finding, Kind, Status
 from kael.checker.subject import Subject
+
+
+def smallest_seen(compared: Compared, tolerance: Tolerance) -> float:
+    """The smallest error in one entry that the rule would have called wrong, for every entry."""
+    size = np.maximum(np.abs(compared.analytic), np.abs(compared.numeric))
+    allowed = tolerance.atol + tolerance.rtol * np.abs(compared.numeric)
+    if tolerance.strict:
+        real = np.maximum(tolerance.rtol * size, SURE * compared.error)
+        allowed = np.minimum(allowed, real)
+    allowed = allowed[np.isfinite(allowed)]
+    return float(allowed.max()) if allowed.size else math.inf
 
 
 def failures_of(finding: Finding, output_shape: tuple[int, ...] | None = None) -> list[Failure]:

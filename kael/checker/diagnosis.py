@@ -16,11 +16,13 @@ from kael.checker import nodewise
 from kael.checker.evidence import Evidence
 from kael.checker.faults import (
     conditions,
+    discontinuous,
     inconclusive,
     input_overwritten,
     mismatch,
     mode_dependent,
     not_deterministic,
+    step_left_domain,
     undefined,
     zero,
 )
@@ -37,8 +39,8 @@ from kael.checker.problems import (
 from kael.checker.subject import TensorSubject
 from kael.errors import KaelError
 
-_REASONS = ("domain", "discontinuous", "undefined")
-"""Why a check is open where that has a code of its own."""
+_REASONS = (step_left_domain, discontinuous, undefined)
+"""The diagnoses that say why a check is open, and state no fault."""
 
 _OF_THE_FORMULA = ("numeric", "zero", "linear", "shape")
 
@@ -214,13 +216,12 @@ class _Diagnoses:
         if all((check.kind, check.input) in self.explained for check in checks):
             return
         evidence = self._evidence(problem, name, kinds=[check.kind for check in checks])
-        if not any(check.status == "failed" for check in checks):
+        failed = any(check.status == "failed" for check in checks)
+        if not failed:
             # What cannot be told has no fault, only a reason.
-            if evidence.reason not in _REASONS:
-                return
             repaired = False
         told = repair(evidence) if repaired else None
-        whole = first(evidence)
+        whole = first(evidence) if failed else reason(evidence)
         if whole is not None and told is not None and "the term through" not in whole.message:
             # The rule names the fault as a whole; the repair knows the text that would hold.
             told = Diagnosis(whole.code, whole.message, told.remedy, name)
@@ -254,6 +255,15 @@ def first(evidence: Evidence) -> Diagnosis | None:
     """The first diagnosis that the evidence bears out; None where it is too thin for any."""
     for condition in conditions():
         told = condition(evidence)
+        if told is not None:
+            return told
+    return None
+
+
+def reason(evidence: Evidence) -> Diagnosis | None:
+    """Why nothing can be told, where that has a code of its own."""
+    for one in _REASONS:
+        told = one.found(evidence)
         if told is not None:
             return told
     return None

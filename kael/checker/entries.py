@@ -118,6 +118,8 @@ class Compared:
     """How many entries took part, where directions looked at more than are listed here."""
     excess: float = 0.0
     """The largest difference along a direction that agreed."""
+    sharpness: float | None = None
+    """The smallest error in one entry that directions would have shown."""
     how: str | None = None
     """How the whole was looked at, where not entry by entry."""
     doubt: str | None = None

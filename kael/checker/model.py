@@ -6,6 +6,7 @@ means is in `diagnosis` and `faults`; how it looks on a terminal is none of this
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -143,6 +144,8 @@ class Check:
     """How many of those compared can be called neither right nor wrong."""
     failures: list[Failure] = field(default_factory=list)
     note: str | None = None
+    seen: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+    """Gives the smallest error in one entry that would have been seen; None where none was."""
 
 
 @dataclass
@@ -201,10 +204,18 @@ class Report:
     diagnosis: list[Diagnosis] = field(default_factory=list)
     evaluations: int = 0
     seconds: float = 0.0
-    smallest_error_seen: dict[str, float] = field(default_factory=dict)
     coverage: str | None = None
     error: str | None = None
     subject: Any = field(default=None, repr=False)
+
+    @property
+    def smallest_error_seen(self) -> dict[str, float]:
+        """The smallest error in one entry that the differences would have shown, by input."""
+        return {
+            check.input: check.seen()
+            for check in self.checks
+            if check.kind == "numeric" and check.input is not None and check.seen is not None
+        }
 
     @property
     def compared(self) -> int:

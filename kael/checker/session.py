@@ -5,12 +5,13 @@ Nothing is decided here; `verification` says in which order the parts look.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kael.checker import batch
-from kael.checker.comparison import summarize
+from kael.checker.comparison import smallest_seen, summarize
 from kael.checker.entries import MOST_LADDERS, Compared, Heads, Probe, probe_each
 from kael.checker.kinkfinder import Locate
 from kael.checker.kinks import Tolerance
@@ -111,6 +112,10 @@ class Session:
         if kind == "numeric" and check.status == "passed" and ex.missing[which]:
             unused = f"the output does not depend on {self.subject.names[which]}"
             check.note = f"{unused}; {check.note}" if check.note else unused
+        if compared.sharpness is not None:
+            check.seen = partial(float, compared.sharpness)
+        elif len(compared.entries):
+            check.seen = partial(smallest_seen, compared, self.tolerance_of(which))
         self.report.checks.append(check)
         self.report.findings += findings
         for finding in findings:

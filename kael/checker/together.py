@@ -131,11 +131,8 @@ def _sum_up(
     compared.excess = found.excess
     all_inputs = " of all inputs" if several else ""
     if found.directions and not widely:
-        compared.how = (
-            f"{found.directions} random directions over the entries{all_inputs}; "
-            f"an error above {found.sharpness:.2g} in one entry would have been seen"
-        )
-        session.report.smallest_error_seen[name] = found.sharpness
+        compared.how = f"{found.directions} random directions over the entries{all_inputs}"
+        compared.sharpness = found.sharpness
     if found.unseen and not widely:
         notes.append(f"{found.unseen} entries{all_inputs} are below what directions show: {UNSEEN}")
     looked = len(compared.entries)
