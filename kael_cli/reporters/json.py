@@ -123,4 +123,5 @@ def _check(check: Check) -> dict[str, Any]:
         "max_rel_error": check.max_rel_error,
         "failures": failures,
         "note": check.note,
+        **({} if check.seen is None else {"smallest_error_seen": check.seen()}),
     }

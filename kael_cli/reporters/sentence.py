@@ -62,7 +62,10 @@ def tally(check: Check) -> str:
         text += f" (relative {check.max_rel_error:.3g})" if check.max_rel_error else ""
     # the note of a property that does not hold, or of what cannot be told, is the fault's sentence
     told = check.status == "inconclusive" or check.kind not in STATED or not check.note
-    return text if told else f"{text}; {check.note}"
+    text = text if told else f"{text}; {check.note}"
+    if check.status == "passed" and check.seen is not None:
+        text += f"; an error above {check.seen():.2g} in one entry would have been seen"
+    return text
 
 
 def numbers(failure: Failure) -> tuple[str, str, str]:
