@@ -263,7 +263,7 @@ def first(evidence: Evidence) -> Diagnosis | None:
 def reason(evidence: Evidence) -> Diagnosis | None:
     """Why nothing can be told, where that has a code of its own."""
     for one in _REASONS:
-        told = one.found(evidence)
+        told: Diagnosis | None = one.found(evidence)
         if told is not None:
             return told
     return None
