@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from kael.engine.hooks import anomaly_enabled
 from kael.specs.model import Instance
 from kael.specs.results import Result, Run
+from kael.specs.targets import Selection
 from kael.specs.verdict import Request, broken, gradcheck, unloadable
 from kael_cli.exits import CommandError, Exit, bug_report
 from kael_cli.loading import default_dtype, load
@@ -71,7 +72,7 @@ def results(
     loaded = load(options, gate=True)
     for note in loaded.notes:
         output.note(note)
-    chosen = selected(loaded.instances, options)
+    chosen = selected(loaded, options)
     progress.total = len(loaded.errors) + len(chosen)
     yield from map(unloadable, loaded.errors)
     begun: set[int] = set()
@@ -107,22 +108,25 @@ def cover(instances: Sequence[Instance], result: Result, options: GradcheckOptio
             result.reproduce = f"{result.reproduce} --require-branches"
 
 
-def selected(instances: Sequence[Instance], options: GradcheckOptions) -> list[Instance]:
+def selected(loaded: Selection, options: GradcheckOptions) -> list[Instance]:
     """Return the instances that `-k` and `--tag` leave.
 
-    Raises CommandError where they leave none of some.
+    Raises CommandError where they leave none of some, and name no spec that could not be read.
     """
-    chosen = list(instances)
+    chosen = loaded.instances
+    broken = [] if options.tag else [error.spec for error in loaded.errors if error.spec]
     if options.select is not None:
         wanted = matcher(options.select)
+        broken = [name for name in broken if wanted((name,))]
         chosen = [one for one in chosen if wanted((one.spec.name, one.case or "", one.title))]
     if options.tag:
         has = tagged(options.tag)
         chosen = [one for one in chosen if has(one.spec.tags)]
-    if instances and not chosen:
+    if loaded.instances and not chosen and not broken:
         given = [f"-k '{options.select}'"] if options.select is not None else []
         given += [f"--tag {tag}" for tag in options.tag or ()]
-        raise CommandError(f"no spec matches {' and '.join(given)}; {len(instances)} were read")
+        count = len(loaded.instances)
+        raise CommandError(f"no spec matches {' and '.join(given)}; {count} were read")
     return chosen
 
 

@@ -91,7 +91,7 @@ def _document(
     code = Exit.HOLDS
     for error in loaded.errors:
         fault = {"error": described(error)}
-        rows.append({**_nameless(error), "status": "error", **nothing, **fault})
+        rows.append({**_unloaded(error), "status": "error", **nothing, **fault})
         code = Exit.UNUSABLE
     for instance in loaded.instances:
         place = instance.place
@@ -120,12 +120,12 @@ def described(error: SpecError) -> Row:
     }
 
 
-def _nameless(error: SpecError) -> Row:
-    """The head of a row for what could not be loaded: there is a place and no spec yet."""
-    from kael.specs.results import nameless
+def _unloaded(error: SpecError) -> Row:
+    """The head of a row for what could not be loaded."""
+    from kael.specs.results import spec_name
 
     place = error.place
-    return {"spec": nameless(place), "case": None, "file": place.file, "line": place.line}
+    return {"spec": spec_name(error), "case": None, "file": place.file, "line": place.line}
 
 
 def _worse(code: Exit, error: KaelError) -> Exit:

@@ -74,6 +74,8 @@ class SpecError(KaelError):
       x + z
           ^
       use x
+
+    `spec` is the name of the one spec that the error is in, None where that is not known.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class SpecError(KaelError):
         self.source_line = source_line if source_line is not None else self.place.source_line()
         self.hint = hint
         self.detail = detail
+        self.spec: str | None = None
         super().__init__(message)
 
     def render(self) -> str:

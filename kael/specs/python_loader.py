@@ -74,6 +74,8 @@ def spec(*args: Any, **given: Any) -> Callable[[Decorated], Decorated]:
         except SpecError as error:
             if collector is None:
                 raise
+            name = given.get("name", function.__name__)
+            error.spec = name if isinstance(name, str) else None
             collector.errors.append(error)
             return function
         if collector is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kael.checker.branches import Branch
     from kael.checker.model import Check, Diagnosis, Status
     from kael.specs.coverage import Slips
-    from kael.specs.place import Place
+    from kael.specs.place import SpecError
 
 
 STATED = ("numeric", "derivative", "expect")
@@ -72,8 +72,11 @@ class Result:
         return ":".join(str(part) for part in parts if part)
 
 
-def nameless(place: "Place") -> str:
-    """Return what a spec is called whose own name could not be read: its file's stem."""
+def spec_name(error: "SpecError") -> str:
+    """Return the name of the spec an error is in, where that is not known its file's stem."""
+    place = error.place
+    if error.spec is not None:
+        return error.spec
     return PurePath(place.file).stem if place.file else place.label
 
 

@@ -416,12 +416,17 @@ class Loader:
                 title = specs[0].name if len(specs) == 1 else spec_part
                 message = f"'{title}' has no case '{case_part}'{near}"
                 raise SpecError(message, Place(shown), hint=hint)
-        if not chosen:
-            if loaded.errors:
-                # The spec that is asked for may be the one that cannot be read.
-                self.keep(loaded)
-                return []
+        # The spec that is asked for may be one that cannot be read.
+        asked = [whole, *(glob(spec_part) for spec_part, _ in splits)]
+        broken = [
+            error
+            for error in loaded.errors
+            if (not chosen if error.spec is None else any(test(error.spec) for test in asked))
+        ]
+        self.keep(loaded._replace(errors=broken))
+        if not chosen and not broken:
             names = [spec.name for spec in loaded.specs]
+            names += [error.spec for error in loaded.errors if error.spec is not None]
             wanted = splits[0][0] if splits else pattern
             near = did_you_mean(wanted, names)
             listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")

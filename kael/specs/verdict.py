@@ -21,7 +21,7 @@ from kael.specs.expression import Expression, current_span
 from kael.specs.model import Expect, Golden, Instance
 from kael.specs.place import Place, SpecError
 from kael.specs.repairs import claim_at, repairs_of
-from kael.specs.results import STATED, Fault, Result, nameless
+from kael.specs.results import STATED, Fault, Result, spec_name
 from kael.specs.runner import AnomalyError, Evaluated, claims_of, recorded
 from kael.tensors import Tensor
 
@@ -88,7 +88,7 @@ def unloadable(error: SpecError) -> Result:
     """Return the result for what could not even be loaded."""
     place = error.place
     result = Result(
-        spec=nameless(place),
+        spec=spec_name(error),
         case=None,
         file=place.file,
         line=place.line,

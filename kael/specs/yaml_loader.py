@@ -118,6 +118,7 @@ def read_all(drafts: list[Draft], stem: str, file: str | None, folder: str) -> L
     seen: dict[str, int | None] = {}
     unnamed = 0
     for draft in drafts:
+        name = None
         try:
             reader = SpecReader(draft, file, folder)
             name, place = reader.name()
@@ -132,7 +133,11 @@ def read_all(drafts: list[Draft], stem: str, file: str | None, folder: str) -> L
             seen[name] = place.line
             specs.append(reader.spec(name))
         except SpecError as error:
-            if str(error) not in map(str, errors):
+            error.spec = name
+            same = [earlier for earlier in errors if str(earlier) == str(error)]
+            for earlier in same:
+                earlier.spec = None  # in the defaults: the fault of no one spec
+            if not same:
                 errors.append(error)
     return Loaded(specs, errors)
 

@@ -145,6 +145,24 @@ def test_a_broken_spec_still_yields_json(kael, project):
     assert (case.get("name"), case[0].tag) == ("broken", "error")
 
 
+def test_a_broken_spec_is_known_by_its_name(kael, project):
+    project(
+        several="specs:\n"
+        "  - {name: sound, inputs: {x: 1}, output: x*x}\n"
+        "  - {name: broken, inputs: {x: 1}, output: xx*x}\n"
+    )
+    for selection in (["specs"], ["specs", "-k", "broken"], ["specs/several.yaml::broken"]):
+        ran = kael("gradcheck", *selection, "--format", "json")
+        assert ran.code == 2
+        assert ("broken", "error") in [(r["spec"], r["status"]) for r in results(ran)]
+    (shown,) = results(kael("backward", "specs/several.yaml::broken", "--format", "json"))
+    assert shown["spec"] == "broken"
+    assert kael("gradcheck", "specs", "-k", "other").err == (
+        "error: no spec matches -k 'other'; 1 were read\n"
+    )
+    assert kael("gradcheck", "specs/several.yaml::*").code == 2
+
+
 def test_check_says_only_what_does_not_hold(kael, project):
     project(good=GOOD)
     quiet = kael("check", "specs")

@@ -272,6 +272,42 @@ def test_name_of_a_broken_spec_gives_its_error(project: Path) -> None:
     ]
 
 
+SOUND_AND_BROKEN = """\
+specs:
+  - {name: sound, inputs: {x: 1}, output: x*x}
+  - {name: broken, inputs: {x: 1}, output: xx*x}
+  - {name: bad, inputs: {x: 1}, output: xy*x}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "chosen", "expected"),
+    [
+        ("*", ["sound"], ["unknown name 'xx'; did you mean 'x'?", "unknown name 'xy'; did you mean 'x'?"]),
+        ("sound", ["sound"], []),
+        ("broken", [], ["unknown name 'xx'; did you mean 'x'?"]),
+        ("broken[large]", [], ["unknown name 'xx'; did you mean 'x'?"]),
+        ("brokn", [], ["no spec is named 'brokn'; did you mean 'broken'?"]),
+    ],
+)  # fmt: skip
+def test_a_pattern_means_the_specs_that_cannot_be_read_too(
+    tmp_path: Path, pattern: str, chosen: list[str], expected: list[str]
+) -> None:
+    file = tmp_path / "three.yaml"
+    file.write_text(SOUND_AND_BROKEN, encoding="utf-8")
+    found = resolve([f"{file}::{pattern}"])
+    assert titles(found) == chosen
+    assert [error.message for error in found.errors] == expected
+
+
+def test_a_fault_of_the_defaults_is_that_of_no_one_spec() -> None:
+    text = b"defaults: {let: {y: tahn(x)}}\nspecs:\n" + b"".join(
+        b"  - {name: %s, inputs: {x: 1}, output: y}\n" % name for name in (b"one", b"two")
+    )
+    (error,) = resolve(["-"], stdin=lambda: text).errors
+    assert (error.message, error.spec) == ("unknown operation 'tahn'; did you mean 'tanh'?", None)
+
+
 # Overrides
 
 
