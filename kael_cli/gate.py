@@ -111,18 +111,18 @@ def cover(instances: Sequence[Instance], result: Result, options: GradcheckOptio
 def selected(loaded: Selection, options: GradcheckOptions) -> list[Instance]:
     """Return the instances that `-k` and `--tag` leave.
 
-    Raises CommandError where they leave none of some, and name no spec that could not be read.
+    Raises CommandError where they leave none of some, unless they may mean what could not be read.
     """
     chosen = loaded.instances
-    broken = [] if options.tag else [error.spec for error in loaded.errors if error.spec]
+    unread = [error.spec for error in loaded.errors]
     if options.select is not None:
         wanted = matcher(options.select)
-        broken = [name for name in broken if wanted((name,))]
+        unread = [name for name in unread if name is None or wanted((name,))]
         chosen = [one for one in chosen if wanted((one.spec.name, one.case or "", one.title))]
     if options.tag:
         has = tagged(options.tag)
         chosen = [one for one in chosen if has(one.spec.tags)]
-    if loaded.instances and not chosen and not broken:
+    if loaded.instances and not chosen and not unread:
         given = [f"-k '{options.select}'"] if options.select is not None else []
         given += [f"--tag {tag}" for tag in options.tag or ()]
         count = len(loaded.instances)

@@ -163,6 +163,13 @@ def test_a_broken_spec_is_known_by_its_name(kael, project):
     assert kael("gradcheck", "specs/several.yaml::*").code == 2
 
 
+def test_a_selection_does_not_hide_what_could_not_be_read(kael, project):
+    project(good=GOOD, bad="inputs: {x: [1, 2}\n")
+    ran = kael("gradcheck", "specs", "-k", "other", "--format", "json")
+    assert (ran.code, ran.err) == (2, "")
+    assert [(r["spec"], r["status"]) for r in results(ran)] == [("bad", "error")]
+
+
 def test_check_says_only_what_does_not_hold(kael, project):
     project(good=GOOD)
     quiet = kael("check", "specs")
