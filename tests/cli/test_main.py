@@ -206,6 +206,8 @@ def test_results_survive_an_encoding_that_lacks_their_characters():
 def test_an_interrupt_from_the_keyboard_is_130():
     code = (
         "import os, signal, kael_cli.main as m, kael_cli.commands.ops as o\n"
+        # A job in the background of a shell starts with the signal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def run(options):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    signal.pause()\n"
