@@ -309,6 +309,9 @@ def _infinite_slope(
 
 def _growing(points: list[tuple[float, float]], ladder: Ladder) -> int:
     """The sign of a slope that grows by a steady factor with every smaller step, else 0."""
+    if points and math.isinf(points[-1][1] / points[-1][0]):
+        # The slope is larger than any float.
+        return 1 if points[-1][1] > 0 else -1
     trusted = [(t, c) for t, c in spread(points) if abs(c) > 100 * ladder.noise]
     if len(trusted) < 5 or trusted[-5][0] < 999 * trusted[-1][0]:
         return 0
@@ -320,5 +323,7 @@ def _growing(points: list[tuple[float, float]], ladder: Ladder) -> int:
         )
         if a and b
     ]
-    steady = len(factors) == 4 and min(factors) > 0.05 and max(factors) - min(factors) < 0.05
+    # A change that is the same at every step, a factor of 1, is a kink passed over, or a jump.
+    steady = len(factors) == 4 and 0.05 < min(factors) <= max(factors) < 0.95
+    steady = steady and max(factors) - min(factors) < 0.05
     return (1 if rates[-1] > 0 else -1) if steady else 0

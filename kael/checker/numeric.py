@@ -129,7 +129,9 @@ def _candidates(rates: list[float], steps: list[float], order: int, level: float
     for j in range(1, len(rates)):
         row = [rates[j]]
         for k in range(1, min(j, _COLUMNS) + 1):
-            shrunk = (steps[j - k] / steps[j]) ** order - 1
+            # A product of floats that is too large is infinite, where a power raises.
+            ratio = steps[j - k] / steps[j]
+            shrunk = (ratio * ratio if order == 2 else ratio) - 1
             row.append(row[k - 1] + (row[k - 1] - rows[j - 1][k - 1]) / shrunk)
         rows.append(row)
     found = [Estimate(rows[1][1], abs(rates[1] - rates[0]) + level / steps[1], steps[1])]

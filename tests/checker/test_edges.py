@@ -1,0 +1,57 @@
+"""Points close to an edge, a kink or nothing at all: the steps must reach them, and not crash."""
+
+import numpy as np
+import pytest
+from tests_checker_functions import leaf, made
+
+import kael
+from kael.autograd import gradcheck
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (lambda x: 1 / x, 1e-300),
+        (kael.lgamma, 1e-300),
+        (kael.atanh, 1 - 1e-12),
+        (kael.erfinv, 1 - 1e-12),
+        (kael.acosh, 1 + 1e-12),
+        (kael.asin, 1 - 1e-8),
+    ],
+)
+def test_a_right_gradient_close_to_an_edge_passes(function, value):
+    assert gradcheck(function, [leaf([value])]).status == "passed"
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.5, 2.0, 1.02])
+@pytest.mark.parametrize("value", [1 - 1e-8, 1 - 1e-11])
+def test_a_wrong_gradient_close_to_an_edge_fails(value, factor):
+    function = made(kael.asin, lambda x, g: factor * g / ((1 - x) * (1 + x)) ** 0.5)
+    assert gradcheck(function, [leaf([value])]).status == "failed"
+
+
+def test_an_edge_that_no_step_resolves_is_no_crash():
+    found = gradcheck(lambda x: kael.log1p(-x), [leaf([1 - 1e-12])])
+    assert found.status in ("passed", "inconclusive")
+
+
+def test_a_kink_passed_over_is_no_infinite_slope():
+    found = gradcheck(kael.relu, [leaf([1e-12, 1 + 1e-12, -1.0, 2.0])])
+    assert found.status == "passed"
+    assert not any("without bound" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("value", [1e-9, -1e-9, 1e-8, 3e-10])
+def test_a_hand_written_forward_may_cancel_on_its_way(value):
+    function = made(lambda x: 1 - kael.cos(x), lambda x, g: g * kael.sin(x))
+    assert gradcheck(function, [leaf([value])]).status == "passed"
+
+
+def test_a_hand_written_forward_may_round_to_nothing():
+    share = float(np.tanh(-18.5))
+    function = made(lambda x: x + share * x, lambda x, g: g * (1 + share))
+    found = gradcheck(function, [leaf([18.0])])
+    assert found.status == "passed"
+    assert any("not verified" in note for note in found.notes)
+    wrong = made(lambda x: x + share * x, lambda x, g: g * 1e-9)
+    assert gradcheck(wrong, [leaf([18.0])]).status == "failed"
