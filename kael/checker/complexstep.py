@@ -24,6 +24,8 @@ STEP = 1e-30
 
 KINK = "at a kink the complex step takes one side only, so it cannot tell: use mode adaptive"
 
+EDGE = "at the edge of the domain the complex step shows no infinite slope: use mode adaptive"
+
 # Differences are good to this share; an operation that is not analytic is off by all of it.
 _ALIKE = 1e-2
 
@@ -95,7 +97,7 @@ def compare(
     formula = require_analytic(subject)
     with no_grad():
         numeric = slopes(formula, which, entries, heads)[:, 0]
-        bent = _hold_against_differences(formula, which, entries, numeric, heads, probe)
+        bent, edge = _hold_against_differences(formula, which, entries, numeric, heads, probe)
     scale = float(np.abs(numeric).max(initial=0.0))
     error = 4e-16 * np.abs(numeric) + 1e-17 * scale
     status = np.empty(numeric.size, dtype=object)
@@ -104,8 +106,9 @@ def compare(
         real = tolerance.strict and abs(a - n) > max(tolerance.relative(a, n), 1e3 * e)
         right = tolerance.allows(a, n) and not real
         verdict = Verdict("passed" if right else "failed", n, float(e))
-        if not right and (bent[i] or not np.isfinite(n)):
-            note = KINK if bent[i] else "the complex step has no finite value"
+        endless = np.isinf(a) and edge[i]
+        if not right and (bent[i] or endless or not np.isfinite(n)):
+            note = KINK if bent[i] else EDGE if endless else "the complex step has no finite value"
             verdict = Verdict("inconclusive", n, float(e), reason="noise", note=note)
         status[i], verdicts[int(entries[i]), 0] = verdict.status, verdict
     return Compared(entries, np.zeros_like(entries), analytic, numeric, error, status, verdicts)
@@ -113,13 +116,13 @@ def compare(
 
 def _hold_against_differences(
     subject: TensorSubject, which: int, entries: Array, numeric: Floats, heads: Heads, probe: Probe
-) -> Array:
+) -> tuple[Array, Array]:
     """A conjugate, a modulus or a value read out of the graph leaves no imaginary part.
 
-    Gives back at which entries the slopes of the two sides differ.
+    Gives back at which entries the slopes of the two sides differ, and at which one is missing.
     """
     if not numeric.size:
-        return np.zeros(0, dtype=np.bool_)
+        return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
     width, right, left, noise = _differences(subject, which, entries, heads, probe, 1e-6)
     difference = (right + left) / 2
     size = np.maximum(np.abs(difference), np.abs(numeric))
@@ -135,7 +138,7 @@ def _hold_against_differences(
         # A kink looks the same closer by, curvature does not.
         _, right, left, _ = _differences(subject, which, entries, heads, probe, 1e-7)
         sharp &= np.abs(right - left) > 0.5 * bent
-    return np.asarray(sharp)
+    return np.asarray(sharp), np.asarray(~np.isfinite(bent))
 
 
 def _differences(

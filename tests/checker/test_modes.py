@@ -90,6 +90,21 @@ def test_complex_sees_a_value_read_out_of_the_graph():
         gradcheck(lambda x: kael.tensor(x.tolist()) * 2, [leaf([1.0])], mode="complex")
 
 
+@pytest.mark.parametrize("function", [kael.sqrt, kael.asin, lambda x: x**0.5])
+def test_complex_cannot_show_an_infinite_slope(function):
+    x = leaf([0.3, 1.0 if function is kael.asin else 0.0])
+    assert gradcheck(function, [x])
+    assert gradcheck(function, [x], mode="complex").status == "inconclusive"
+
+
+@pytest.mark.parametrize("wrong", [1.0, np.inf])
+def test_complex_tells_a_wrong_slope_at_the_edge_of_a_domain(wrong):
+    edged = made(lambda x: x**2.5, lambda x, g: g * kael.where(x > 0, 2.5 * x**1.5, 1.0))
+    assert gradcheck(edged, [leaf([0.3, 0.0])], mode="complex").status == "failed"
+    smooth = made(kael.exp, lambda x, g: g * kael.where(x > 0, kael.exp(x), wrong + 1))
+    assert gradcheck(smooth, [leaf([0.3, 0.0])], mode="complex").status == "failed"
+
+
 @pytest.mark.parametrize("size", [10, 1_000, 100_000])
 def test_fast_costs_the_same_at_every_size(size):
     calls = []
