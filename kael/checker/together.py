@@ -126,7 +126,6 @@ def _sum_up(
 ) -> None:
     """What the directions say of the entries that were not looked at one by one."""
     wrong = int(compared.wrong.sum())
-    name = session.subject.names[which]
     compared.covered = size
     compared.excess = found.excess
     all_inputs = " of all inputs" if several else ""
