@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 import kael
-from kael.ops import COMPOSITES, REGISTRY, Composite, Operation
+from kael.ops import COMPOSITES, REGISTRY, Composite, Operation, names
 from kael.ops.inplace import METHODS
 
 PAGE = Path(kael.__file__).parents[1] / "docs" / "operations.md"
@@ -96,10 +96,17 @@ def row(entry: Operation | Composite) -> Row:
 def rows() -> list[Row]:
     """Return the rows of all operations, family by family, each in the order of declaration."""
     order = list(FAMILIES)
+    # The tables have them in the order in which their modules were first used.
+    modules = list(dict.fromkeys(names.FAMILIES.values()))
     entries: list[Operation | Composite] = [*REGISTRY.values(), *COMPOSITES.values()]
+
+    def position(entry: Operation | Composite) -> tuple[int, bool, int]:
+        module = names.FAMILIES.get(entry.name, modules[-1])
+        return order.index(entry.family), isinstance(entry, Composite), modules.index(module)
+
     known = [entry for entry in entries if entry.family in FAMILIES]
     others = [entry for entry in entries if entry.family not in FAMILIES]
-    return [row(entry) for entry in sorted(known, key=lambda e: order.index(e.family)) + others]
+    return [row(entry) for entry in sorted(known, key=position) + others]
 
 
 def facts(one: Row) -> Iterator[tuple[str, str, str]]:

@@ -1,5 +1,8 @@
 """The operation reference: its rows are the declarations', and the committed page is current."""
 
+import subprocess
+import sys
+
 import pytest
 
 from kael.ops import COMPOSITES, REGISTRY, reference
@@ -13,6 +16,17 @@ def test_the_committed_page_is_current():
     assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), (
         "run python -m kael.ops.reference"
     )
+
+
+def test_the_order_of_the_page_is_not_that_of_use():
+    code = "import kael; kael.{}; from kael.ops import reference as r; print(r.page())"
+    pages = {
+        subprocess.run(
+            [sys.executable, "-c", code.format(first)], capture_output=True, check=True
+        ).stdout
+        for first in ("conv2d", "softmax", "einsum", "matmul")
+    }
+    assert len(pages) == 1
 
 
 def test_every_operation_has_one_row():
