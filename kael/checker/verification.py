@@ -131,7 +131,8 @@ def _opened(session: Session) -> bool:
     report, subject = session.report, session.subject
     if not any(array.size for array in subject.arrays):
         report.status = "skipped"
-        report.notes.append("nothing compared: no input requires a gradient")
+        why = "every input is empty" if subject.arrays else "no input requires a gradient"
+        report.notes.append(f"nothing compared: {why}")
         return False
     before = [array.copy() for array in subject.originals]
     recorded = subject.record()

@@ -206,6 +206,7 @@ def test_nothing_compared_is_no_success():
     assert (found.status, found.compared) == ("skipped", 0)
     empty = report(lambda x: x * 2, [leaf(np.zeros(0))])
     assert (empty.status, empty.compared) == ("skipped", 0)
+    assert empty.notes == ["nothing compared: every input is empty"]
 
 
 def test_a_write_into_an_input_is_a_finding():
