@@ -9,6 +9,7 @@ rules are is in `faults`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -298,10 +299,20 @@ class Evidence:
         return np.asarray(tied[entries])
 
     def _seen(self) -> tuple[Floats, Array]:
-        """Values and whether they are wrong, of all entries that say something."""
+        """Values and whether they are wrong, of all entries that say something.
+
+        An entry says that it is right only if it would show what is wrong with the others.
+        """
         values, wrong = [], []
+        shares = [
+            np.abs(view.claimed - view.right) / np.fmax(np.abs(view.claimed), np.abs(view.right))
+            for view in self.views
+        ]
+        off = [share[view.wrong] for share, view in zip(shares, self.views, strict=True)]
+        least = float(np.nanmin(np.concatenate(off), initial=1.0)) if off else 1.0
+        bar = max(10.0, 2.0 / least) if least > 0 else math.inf
         for view in self.views:
-            use = (np.abs(view.right) > 10 * view.slack(view.right)) | view.wrong
+            use = (np.abs(view.right) > bar * view.slack(view.right)) | view.wrong
             use &= ~view.point.bent
             values.append(view.x[use])
             wrong.append(view.wrong[use])

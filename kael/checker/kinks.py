@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 from kael.checker.model import Status
-from kael.checker.numeric import EPSILON, NONE, Estimate, Ladder, slope, spread
+from kael.checker.numeric import EPSILON, NONE, Estimate, Ladder, observed_noise, slope, spread
 
 Shape = Literal["smooth", "kink", "edge", "jump", "infinite", "unknown"]
 
@@ -146,7 +146,7 @@ def borne_out(analytic: float, verdict: Verdict, ladder: Ladder) -> float | None
     """
     kink = verdict.shape == "kink"
     gap = abs(verdict.numeric - analytic)
-    known = ladder.noise + EPSILON * abs(ladder.value) / SURE
+    known = max(ladder.noise + EPSILON * abs(ladder.value) / SURE, _shown_noise(ladder))
     sides = []
     for side, slope_there in ((ladder.right, verdict.right), (ladder.left, verdict.left)):
         points = spread(ladder.one_sided(side))
@@ -163,6 +163,17 @@ def borne_out(analytic: float, verdict: Verdict, ladder: Ladder) -> float | None
     else:
         shown = _alike_together(sides[0][0], sides[1][0], verdict.numeric, gap)
     return max(rates[0][0] for rates, _ in sides) if shown else None
+
+
+def _shown_noise(ladder: Ladder) -> float:
+    """The rounding that the smallest steps show, of terms that cancel in the value.
+
+    No more than that of the changes themselves: what turns over within a step is no rounding.
+    """
+    points = spread(ladder.central())
+    rates, steps = [change / step for step, change in points], [step for step, _ in points]
+    largest = max((abs(change) for _, change in points), default=0.0)
+    return min(observed_noise(rates, steps, 0.0), 4 * EPSILON * largest)
 
 
 def _alike(rates: list[tuple[float, float]], near: float, gap: float) -> bool:

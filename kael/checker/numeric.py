@@ -82,7 +82,7 @@ def slope(points: list[tuple[float, float]], order: int, noise: float) -> Estima
         return NONE
     rates = [change / step for step, change in points]
     steps = [step for step, _ in points]
-    level = _observed_noise(rates, steps, noise)
+    level = observed_noise(rates, steps, noise)
     candidates = _candidates(rates, steps, order, level)
     best = min(range(len(candidates)), key=lambda j: candidates[j].error)
     while True:
@@ -162,7 +162,7 @@ def _geometric(rates: list[float], level: float, step: float) -> Estimate:
     return Estimate(later, moved + 2 * level / step, step)
 
 
-def _observed_noise(rates: list[float], steps: list[float], noise: float) -> float:
+def observed_noise(rates: list[float], steps: list[float], noise: float) -> float:
     """The rounding of a change: at least what the values imply, more if the rates scatter.
 
     At the smallest steps nothing but rounding makes neighbouring rates differ, so their

@@ -55,3 +55,16 @@ def test_a_hand_written_forward_may_round_to_nothing():
     assert any("not verified" in note for note in found.notes)
     wrong = made(lambda x: x + share * x, lambda x, g: g * 1e-9)
     assert gradcheck(wrong, [leaf([18.0])]).status == "failed"
+
+
+def test_what_cancels_in_the_value_hides_no_wrong_slope():
+    share = kael.tensor([1.0, 1.01, 1.0])
+    function = made(lambda x: kael.sin(x).sum(), lambda x, g: g * kael.cos(x) * share)
+    assert gradcheck(function, [leaf([0.0, 1.0, -1.0])]).status == "failed"
+
+
+def test_small_values_that_show_no_fault_do_not_make_it_one_of_large_values():
+    function = made(lambda x: 1 + kael.sin(x), lambda x, g: g * 1.02 * kael.cos(x))
+    found = gradcheck(function, [leaf([1.6e-8, -1.8e-8, 8.6e-8])], mode="adaptive")
+    assert found.status == "failed"
+    assert not any("[only-large]" in note for note in found.notes)
