@@ -140,13 +140,16 @@ class Source:
     def known(self, entries: dict[str, tuple[Node, Node]], keys: Iterable[str], what: str) -> None:
         """Refuse a key that is not one of `keys`."""
         keys = list(keys)
-        for name, (key, _) in entries.items():
+        before = ""
+        for name, (key, node) in entries.items():
             if name not in keys:
                 near = did_you_mean(name, keys)
-                raise self.error(
-                    f"unknown key '{name[:60]}' in {what}{near}", key,
-                    None if near else f"the keys are {', '.join(keys)}",
-                )  # fmt: skip
+                hint: str | None = None if near else f"the keys are {', '.join(keys)}"
+                if before.count("(") > before.count(")"):
+                    # A comma of `{output: cumsum(x, 0)}` has made a key of the argument behind it.
+                    hint = "inside {…} YAML ends a text at a comma: put the expression in quotes"
+                raise self.error(f"unknown key '{name[:60]}' in {what}{near}", key, hint)
+            before = str(node.value) if is_text(node) else ""
 
     def text_of(self, node: Node, what: str) -> str:
         """Return a text; numbers, truth values and null are none."""

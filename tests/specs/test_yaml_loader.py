@@ -534,3 +534,15 @@ def test_a_character_yaml_reserves_is_to_be_quoted(text: str) -> None:
     message = error(f"inputs: {{x: 1}}\noutput: {text}\n")
     assert message.startswith("f.yaml:2:9: not YAML")
     assert message.endswith("is written in quotes")
+
+
+def test_an_argument_that_a_comma_cut_off_is_told_from_a_key() -> None:
+    cut = load_bytes(b"{inputs: {x: [1, 2]}, output: cumsum(x, 0)}", "f", "f.yaml").errors
+    assert [(error.message, error.hint) for error in cut] == [
+        (
+            "unknown key '0)' in a spec",
+            "inside {…} YAML ends a text at a comma: put the expression in quotes",
+        )
+    ]
+    (plain,) = load_bytes(b"{inputs: {x: 1}, output: exp(x), zz: 0}", "f", "f.yaml").errors
+    assert (plain.hint or "").startswith("the keys are name, ")
