@@ -298,19 +298,31 @@ class Evidence:
                 tied = tied | (array.reshape(-1) == own)
         return np.asarray(tied[entries])
 
+    @cached_property
+    def _bar(self) -> float:
+        """How many times its doubt a right number must be to show what is wrong with others."""
+        least = 1.0
+        for view in self.views:
+            size = np.fmax(np.abs(view.claimed), np.abs(view.right))
+            off = (np.abs(view.claimed - view.right) / size)[view.wrong]
+            least = min(least, float(np.nanmin(off, initial=1.0)))
+        return max(10.0, 2.0 / least) if least > 0 else math.inf
+
+    def shown_right(self) -> int:
+        """How many entries are right at the given point that would show it if they were wrong."""
+        right = ~self.wrong_at_given
+        for view in self.given:
+            nothing = (view.right == 0) & (view.claimed == 0)
+            right &= nothing | (np.abs(view.right) > self._bar * view.slack(view.right))
+        return int(right.sum())
+
     def _seen(self) -> tuple[Floats, Array]:
         """Values and whether they are wrong, of all entries that say something.
 
         An entry says that it is right only if it would show what is wrong with the others.
         """
         values, wrong = [], []
-        shares = [
-            np.abs(view.claimed - view.right) / np.fmax(np.abs(view.claimed), np.abs(view.right))
-            for view in self.views
-        ]
-        off = [share[view.wrong] for share, view in zip(shares, self.views, strict=True)]
-        least = float(np.nanmin(np.concatenate(off), initial=1.0)) if off else 1.0
-        bar = max(10.0, 2.0 / least) if least > 0 else math.inf
+        bar = self._bar
         for view in self.views:
             use = (np.abs(view.right) > bar * view.slack(view.right)) | view.wrong
             use &= ~view.point.bent

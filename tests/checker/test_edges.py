@@ -68,3 +68,10 @@ def test_small_values_that_show_no_fault_do_not_make_it_one_of_large_values():
     found = gradcheck(function, [leaf([1.6e-8, -1.8e-8, 8.6e-8])], mode="adaptive")
     assert found.status == "failed"
     assert not any("[only-large]" in note for note in found.notes)
+
+
+def test_entries_too_small_to_show_a_fault_do_not_make_it_one_of_few_elements():
+    function = made(lambda x: kael.exp(-x * x), lambda x, g: -4 * g * x * kael.exp(-x * x))
+    found = gradcheck(function, [leaf([4.1, 19.0, -17.0, 16.0, 21.0, 18.0])])
+    assert found.status == "failed"
+    assert not any("[few-elements]" in note for note in found.notes)

@@ -35,11 +35,10 @@ def found(evidence: Evidence) -> Diagnosis | None:
         return None
     there = np.logical_or.reduce([view.wrong for view in evidence.near])
     here = set(evidence.given[0].entries[wrong].tolist())
-    known = set(evidence.given[0].entries.tolist())
     beside = set(evidence.near[0].entries[there].tolist())
     if not beside or not beside <= here or not here & set(evidence.near[0].entries) <= beside:
         return None
-    if len(known) - len(here) < 3:
+    if evidence.shown_right() < 3:
         return None
     indices = [
         "[" + ", ".join(str(int(i)) for i in np.unravel_index(entry, evidence.shape)) + "]"
