@@ -274,6 +274,9 @@ def repair(evidence: Evidence) -> Diagnosis | None:
     views = [view for view in evidence.views if not view.point.bent.all()]
     if len({view.point.label for view in views}) < 2:
         return None
+    if not any(view.wrong.any() for view in views):
+        # A fault finer than what is measured here: the formula as it is would seem to hold too.
+        return None
     for one in evidence.problem.repairs(evidence.name):
         if all(_holds(one, view, evidence) for view in views):
             message = f"{evidence.what} {one.fault}"
