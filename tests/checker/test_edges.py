@@ -75,3 +75,11 @@ def test_entries_too_small_to_show_a_fault_do_not_make_it_one_of_few_elements():
     found = gradcheck(function, [leaf([4.1, 19.0, -17.0, 16.0, 21.0, 18.0])])
     assert found.status == "failed"
     assert not any("[few-elements]" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e10])
+def test_a_function_that_turns_over_is_at_no_kink(scale):
+    function = made(kael.sin, lambda x, g: -g * kael.cos(x))
+    found = gradcheck(function, [leaf(scale * np.array([1.3, -0.7, 0.4]))])
+    assert found.status == "failed"
+    assert not any("[at-kink]" in note for note in found.notes)

@@ -29,7 +29,8 @@ def found(evidence: Evidence) -> Diagnosis | None:
     """Wrong where the slopes of the sides differ, or where an operation has its kink."""
     if not evidence.special():
         return None
-    if evidence.given[0].point.bent[evidence.wrong_at_given].any():
+    # Sides also part where the function turns over within the step, as sin does at 1e10.
+    if evidence.reason == "kink" and evidence.given[0].point.bent[evidence.wrong_at_given].any():
         return evidence.tell(
             "at-kink", f"lies outside the one-sided slopes at a kink{evidence.among}"
         )
