@@ -11,18 +11,24 @@ from kael.checker.model import MOST_FAILURES, Check, Failure, Kind
 
 Array = np.ndarray[Any, Any]
 
+# A float32 has seven digits; a formula of some length leaves about four of them.
+FLOAT32_ATOL, FLOAT32_RTOL = 1e-5, 1e-4
+
 
 def compare(
     kind: Kind, name: str | None, got: Array, wanted: Array, *, atol: float, rtol: float
 ) -> Check:
     """Return the check that `|got - wanted| <= atol + rtol * |wanted|` in every entry.
 
+    What was computed in float32 is not held to more than float32 can say.
     Equal infinities agree, and NaN agrees with NaN, since here NaN was asked for. The arrays have
     one shape. Failures are listed worst first.
 
     >>> compare("expect", "x", np.array([1.0, 2.0]), np.array([1.0, 2.5]), atol=0, rtol=0.1).wrong
     1
     """
+    if got.dtype == np.float32:
+        atol, rtol = max(atol, FLOAT32_ATOL), max(rtol, FLOAT32_RTOL)
     left, right = got.astype(np.float64).ravel(), wanted.astype(np.float64).ravel()
     with np.errstate(all="ignore"):
         error = np.abs(left - right)

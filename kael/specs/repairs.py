@@ -91,5 +91,5 @@ def _moved(
 ) -> dict[str, Tensor]:
     moved = dict(leaves)
     for name, array in zip(names, arrays, strict=True):
-        moved[name] = Tensor(np.asarray(array, dtype=leaves[name].dtype))
+        moved[name] = Tensor(np.asarray(array, dtype=np.float64))
     return moved

@@ -185,8 +185,16 @@ class Anomalies(Anomaly):
 
 
 def claims_of(evaluated: Evaluated) -> Mapping[str, Array]:
-    """Return the gradients the author claims, by input."""
+    """Return the gradients the author claims, by input.
+
+    A claim is a formula, not a number: it is evaluated in float64 where the inputs are float32.
+    """
+    leaves, lets = evaluated.leaves, evaluated.lets or None
+    narrow = {name: leaf for name, leaf in leaves.items() if leaf.dtype == np.float32}
+    if narrow:
+        wide = {name: Tensor(leaf.numpy().astype(np.float64)) for name, leaf in narrow.items()}
+        leaves, lets = {**leaves, **wide}, None
     return {
-        name: evaluated.instance.claim(name, evaluated.leaves, evaluated.lets)
+        name: evaluated.instance.claim(name, leaves, lets)
         for name in evaluated.instance.spec.derivatives
     }
