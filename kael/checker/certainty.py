@@ -19,8 +19,8 @@ from kael.checker.entries import Compared, Heads
 from kael.checker.kinks import SURE, Verdict
 from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON
-from kael.checker.session import Session
 from kael.checker.subject import TensorSubject, norm_of
+from kael.checker.trial import Trial
 
 # How many wrong entries are looked at; where one of them is doubtful, so are all that are not.
 MOST = 12
@@ -39,36 +39,36 @@ MOVES = "the gradient changes within the smallest step that shows the difference
 CANCELS = "the analytic gradient is what rounding leaves of larger terms"
 
 
-def doubt_failures(session: Session, which: int, compared: Compared, heads: Heads) -> None:
+def doubt_failures(trial: Trial, which: int, compared: Compared, heads: Heads) -> None:
     """Take back the failures that are not certain."""
-    if session.subject.float32:
+    if trial.subject.float32:
         # Steps that float32 inputs do not resolve say nothing of their gradient.
         return
     wrong = np.flatnonzero(compared.wrong & np.isfinite(compared.analytic))
     if not len(wrong):
         return
-    left = session.left()
+    left = trial.left()
     most = MOST if left is None else min(MOST, max(1, left // _COST))
     looked = set(wrong[np.unique(np.linspace(0, len(wrong) - 1, most).astype(int))].tolist())
-    notes = {i: _doubt(session, which, compared, i, heads) for i in sorted(looked)}
+    notes = {i: _doubt(trial, which, compared, i, heads) for i in sorted(looked)}
     known = [note for note in notes.values() if note]
     if not known:
         return
     for i in wrong.tolist():
         note = notes.get(i, known[0])
         if note:
-            _take_back(session, which, compared, i, note)
+            _take_back(trial, which, compared, i, note)
 
 
-def _take_back(session: Session, which: int, compared: Compared, i: int, note: str) -> None:
+def _take_back(trial: Trial, which: int, compared: Compared, i: int, note: str) -> None:
     key = int(compared.entries[i]), int(compared.heads[i])
     verdict = replace(compared.verdicts[key], status="inconclusive", reason="noise", note=note)
-    if session.tolerance_of(which).allows(float(compared.analytic[i]), float(compared.numeric[i])):
+    if trial.tolerance_of(which).allows(float(compared.analytic[i]), float(compared.numeric[i])):
         verdict = replace(verdict, status="passed", reason=None, note=None, unverified=True)
     compared.status[i], compared.verdicts[key] = verdict.status, verdict
 
 
-def _doubt(session: Session, which: int, compared: Compared, i: int, heads: Heads) -> str | None:
+def _doubt(trial: Trial, which: int, compared: Compared, i: int, heads: Heads) -> str | None:
     """Why the difference of one entry is not certain; None where it is."""
     entry, head = int(compared.entries[i]), int(compared.heads[i])
     verdict = compared.verdicts[entry, head]
@@ -76,11 +76,11 @@ def _doubt(session: Session, which: int, compared: Compared, i: int, heads: Head
     if not math.isfinite(gap):
         return None
     if heads.weights is None:
-        upstream = np.zeros(session.ex.value.size)
+        upstream = np.zeros(trial.ex.value.size)
         upstream[head] = 1.0
     else:
         upstream = heads.weights[:, head]
-    line = _Line(session, which, entry, upstream)
+    line = _Line(trial, which, entry, upstream)
     if gap < SURE * line.rounding(verdict.step):
         return CANCELS
     return None if _still(*line.gradients(verdict.step), gap, verdict) else MOVES
@@ -102,9 +102,9 @@ def _within(numbers: Sequence[float], gap: float) -> bool:
 class _Line:
     """The analytic side along one entry."""
 
-    def __init__(self, session: Session, which: int, entry: int, upstream: Floats) -> None:
-        self.session, self.which, self.entry, self.upstream = session, which, entry, upstream
-        self.flat = session.subject.flat(which)
+    def __init__(self, trial: Trial, which: int, entry: int, upstream: Floats) -> None:
+        self.trial, self.which, self.entry, self.upstream = trial, which, entry, upstream
+        self.flat = trial.subject.flat(which)
         self.x = float(self.flat[entry])
 
     def gradients(self, step: float) -> tuple[list[float], list[float]]:
@@ -113,16 +113,16 @@ class _Line:
             step = 64 * float(np.spacing(abs(self.x)))
         closest = 4 * float(np.spacing(abs(self.x)))
         steps = [step * share for share in _AT if step * share > closest] or [closest]
-        with self.session.subject.elsewhere():
+        with self.trial.subject.elsewhere():
             return [self._gradient(one) for one in steps], [self._gradient(-one) for one in steps]
 
     def _gradient(self, step: float) -> float:
-        ex = self.session.ex
+        ex = self.trial.ex
         with self._moved(step):
             try:
-                size = self.session.subject.record().size
+                size = self.trial.subject.record().size
             except Exception as error:
-                self.session.subject.beside(error)
+                self.trial.subject.beside(error)
                 return math.nan
             if size != ex.value.size:
                 return math.nan
@@ -135,7 +135,7 @@ class _Line:
         differences, whose size alone matters. A slope that is the small rest of a formula such as
         1 - tanh(x)**2 is lost where the value does not move by its last bit.
         """
-        subject = self.session.subject
+        subject = self.trial.subject
         if not isinstance(subject, TensorSubject):
             return 0.0
         if not math.isfinite(step):

@@ -12,8 +12,8 @@ from kael.checker.kinks import SURE, Verdict
 from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON
 from kael.checker.one_by_one import compare_each, enclose
-from kael.checker.session import Session
 from kael.checker.together import by_directions, compare_together
+from kael.checker.trial import Trial
 from kael.errors import KaelValueError
 
 # A claim and the analytic gradient are both exact: at the defaults they may differ by the relative
@@ -25,9 +25,9 @@ _LOST = 1e-9
 _SPACING = 1e3 * 4 * EPSILON
 
 
-def examine(session: Session, name: str, claim: Any, given: Any) -> None:
+def examine(trial: Trial, name: str, claim: Any, given: Any) -> None:
     """Compare the claimed gradient of one input, under a given upstream gradient or ones."""
-    ex, subject = session.ex, session.subject
+    ex, subject = trial.ex, trial.subject
     if name not in subject.names:
         return
     which = subject.names.index(name)
@@ -44,22 +44,22 @@ def examine(session: Session, name: str, claim: Any, given: Any) -> None:
         upstream = np.asarray(given, dtype=np.float64).reshape(-1)
     analytic = ex.vjp(upstream)[which].reshape(-1)
     rows = claimed.reshape(-1, 1)
-    heads = session.heads(upstream)
+    heads = trial.heads(upstream)
     notes: list[str] = []
-    if not (session.options.numeric and ex.deterministic):
+    if not (trial.options.numeric and ex.deterministic):
         compared = blank(rows[:, 0])
-    elif by_directions(session, len(rows)):
-        ((compared, notes),) = compare_together(session, [which], [rows], heads)
+    elif by_directions(trial, len(rows)):
+        ((compared, notes),) = compare_together(trial, [which], [rows], heads)
     else:
-        compared = compare_each(session, which, rows, heads, notes)
-        if session.options.mode != "complex":
-            enclose(session, [Part(which, compared, notes)], heads)
-    _hold_against(session, which, compared, rows[:, 0], analytic, upstream)
-    session.add("derivative", which, compared, notes)
+        compared = compare_each(trial, which, rows, heads, notes)
+        if trial.options.mode != "complex":
+            enclose(trial, [Part(which, compared, notes)], heads)
+    _hold_against(trial, which, compared, rows[:, 0], analytic, upstream)
+    trial.add("derivative", which, compared, notes)
 
 
 def _hold_against(
-    session: Session,
+    trial: Trial,
     which: int,
     compared: Compared,
     claimed: Floats,
@@ -71,14 +71,14 @@ def _hold_against(
     Where the differences bear the claim out and not the analytic gradient, the claim is right.
     """
     at = {int(entry): i for i, entry in enumerate(compared.entries)}
-    name = session.subject.names[which]
+    name = trial.subject.names[which]
     own_fails = any(
         check.kind == "numeric" and check.input == name and check.status == "failed"
-        for check in session.report.checks
+        for check in trial.report.checks
     )
-    for entry in np.flatnonzero(_apart(session, which, claimed, analytic, upstream)):
+    for entry in np.flatnonzero(_apart(trial, which, claimed, analytic, upstream)):
         i = at.get(int(entry))
-        if own_fails and _borne_out(session, which, compared, i, claimed[entry], analytic[entry]):
+        if own_fails and _borne_out(trial, which, compared, i, claimed[entry], analytic[entry]):
             continue
         if i is None:
             for field, number in (
@@ -103,26 +103,24 @@ def _hold_against(
             compared.verdicts[int(entry), 0] = Verdict("failed", float(analytic[entry]), 0.0)
 
 
-def _apart(
-    session: Session, which: int, claimed: Floats, analytic: Floats, upstream: Floats
-) -> Array:
+def _apart(trial: Trial, which: int, claimed: Floats, analytic: Floats, upstream: Floats) -> Array:
     """Where two gradients that are both exact are not the same."""
-    options = session.options
+    options = trial.options
     off = np.abs(claimed - analytic)
     if options.default_tolerances:
         size = np.maximum(np.abs(claimed), np.abs(analytic))
-        rtol, lost = (1e-5, 1e-6) if session.subject.float32 else (CLAIM_RTOL, _LOST)
-        if session.is_float32(which):
+        rtol, lost = (1e-5, 1e-6) if trial.subject.float32 else (CLAIM_RTOL, _LOST)
+        if trial.is_float32(which):
             # Both were computed in float32, by two formulas that round each in its own way.
             rtol, lost = 1e-4, 1e-5
         near = off <= rtol * size
         if not near.all():
-            near |= off <= lost * np.minimum(1.0, _steepness(session, which, upstream))
+            near |= off <= lost * np.minimum(1.0, _steepness(trial, which, upstream))
             # Rounding shows itself where the same is rounded otherwise.
-            again = session.ex.vjp(1.1 * upstream)[which].reshape(-1) / 1.1
+            again = trial.ex.vjp(1.1 * upstream)[which].reshape(-1) / 1.1
             near |= off <= 1e3 * np.abs(again - analytic) - _SPACING * np.abs(analytic)
-    elif session.is_float32(which):
-        rule = session.tolerance_of(which)
+    elif trial.is_float32(which):
+        rule = trial.tolerance_of(which)
         near = off <= rule.atol + rule.rtol * np.abs(analytic)
     else:
         atol = CLAIM_ATOL if options.atol is None else options.atol
@@ -131,21 +129,21 @@ def _apart(
     return np.asarray(~((near & np.isfinite(analytic)) | (claimed == analytic)))
 
 
-def _steepness(session: Session, which: int, upstream: Floats) -> Floats:
+def _steepness(trial: Trial, which: int, upstream: Floats) -> Floats:
     """The slope of each entry, were the terms of the formula as large as it is long.
 
     What saturates or cancels is small beside it, what is small by its units is not.
     """
-    x = np.abs(session.subject.arrays[which].reshape(-1))
-    terms = session.subject.rounding(upstream) / EPSILON
+    x = np.abs(trial.subject.arrays[which].reshape(-1))
+    terms = trial.subject.rounding(upstream) / EPSILON
     return np.asarray(terms / np.where(x > 0, x, 1.0))
 
 
 def _borne_out(
-    session: Session, which: int, compared: Compared, i: int | None, claimed: float, analytic: float
+    trial: Trial, which: int, compared: Compared, i: int | None, claimed: float, analytic: float
 ) -> bool:
     """Whether the differences agree with the claim of an entry and not with the analytic value."""
-    rule = session.tolerance_of(which)
+    rule = trial.tolerance_of(which)
     if i is None:
         # Seen along directions, which would have shown as much as the two are apart.
         number, error = claimed, 0.0

@@ -18,8 +18,8 @@ from kael.checker.kinkfinder import met_at
 from kael.checker.kinks import Tolerance, Verdict, encloses
 from kael.checker.model import Array, Floats
 from kael.checker.numeric import EPSILON
-from kael.checker.session import Session, element
 from kael.checker.subject import TensorSubject
+from kael.checker.trial import Trial, element
 
 # How many wrong entries are looked at output by output before they are called wrong.
 MOST_PER_OUTPUT = 64
@@ -31,11 +31,11 @@ MOST_HEADS = 128
 _SCALES = (8.3e-9, 8.3e-7)
 
 
-def answer_by_output(session: Session, which: int, compared: Compared, heads: Heads) -> None:
+def answer_by_output(trial: Trial, which: int, compared: Compared, heads: Heads) -> None:
     """Pass entries whose gradient is right at the kink of each output they reach."""
-    if heads.weights is not None and session.ex.value.size > 1:
+    if heads.weights is not None and trial.ex.value.size > 1:
         for i in np.flatnonzero(compared.wrong)[:MOST_PER_OUTPUT]:
-            _per_output(session, which, compared, int(i), heads)
+            _per_output(trial, which, compared, int(i), heads)
 
 
 @dataclass
@@ -59,7 +59,7 @@ Spot = tuple[Part, int]
 """One entry of one input that is at a kink, as a place in what was compared."""
 
 
-def enclose_together(session: Session, parts: Sequence[Part], heads: Heads) -> None:
+def enclose_together(trial: Trial, parts: Sequence[Part], heads: Heads) -> None:
     """Fail entries that are right each at its kink, but not together; note the others.
 
     The entries of all inputs are looked at together: a tie may be between two of them.
@@ -69,16 +69,16 @@ def enclose_together(session: Session, parts: Sequence[Part], heads: Heads) -> N
         for i in _met(part):
             by_head.setdefault(int(part.compared.heads[i]), []).append((part, i))
     for head, spots in list(by_head.items())[:MOST_HEADS]:
-        weights = np.zeros(session.ex.value.size)
+        weights = np.zeros(trial.ex.value.size)
         if heads.weights is None:
             weights[head] = 1.0
         else:
             weights = heads.weights[:, head]
-        _along_kinks(session, spots, weights)
+        _along_kinks(trial, spots, weights)
     for part in parts:
         met = _met(part)
         if met:
-            part.notes.append(_kink_note(session, part.which, part.compared, met))
+            part.notes.append(_kink_note(trial, part.which, part.compared, met))
 
 
 def _met(part: Part) -> list[int]:
@@ -105,32 +105,32 @@ def _scale(x: float) -> float:
 
 
 def _one_sided(
-    session: Session, which: int, entries: Array, signs: Floats, step: float
+    trial: Trial, which: int, entries: Array, signs: Floats, step: float
 ) -> tuple[Any, Any]:
     """One-sided slopes of every output along signed entries moved together."""
-    flat = session.subject.flat(which)
+    flat = trial.subject.flat(which)
     x = np.array(flat[entries], dtype=np.float64)
     rows = []
     try:
         for sign in (1.0, -1.0):
             flat[entries] = x + sign * step * signs
-            rows.append((session.subject.evaluate() - session.ex.value) * sign / step)
+            rows.append((trial.subject.evaluate() - trial.ex.value) * sign / step)
     finally:
         flat[entries] = x
     return rows[0], rows[1]
 
 
-def _per_output(session: Session, which: int, compared: Compared, i: int, heads: Heads) -> None:
+def _per_output(trial: Trial, which: int, compared: Compared, i: int, heads: Heads) -> None:
     """Pass an entry whose gradient is right at the kink of each output it reaches."""
     assert heads.weights is not None
     entry, head = int(compared.entries[i]), int(compared.heads[i])
-    x = float(np.asarray(session.subject.arrays[which]).reshape(-1)[entry])
+    x = float(np.asarray(trial.subject.arrays[which]).reshape(-1)[entry])
     one, ones = np.array([entry]), np.ones(1)
-    bent: Array = np.ones(session.ex.value.size, dtype=bool)
+    bent: Array = np.ones(trial.ex.value.size, dtype=bool)
     closer: Array | None = None
     for step in _steps(x, compared.verdicts[entry, head]):
-        right, left = _one_sided(session, which, one, ones, step)
-        noise = 8 * EPSILON * np.abs(session.ex.value) / step
+        right, left = _one_sided(trial, which, one, ones, step)
+        noise = 8 * EPSILON * np.abs(trial.ex.value) / step
         gap = np.abs(right - left)
         bent &= gap > 1e-3 * np.maximum(np.abs(right), np.abs(left)) + 10 * noise
         if closer is not None:
@@ -143,14 +143,14 @@ def _per_output(session: Session, which: int, compared: Compared, i: int, heads:
     right, left = np.where(bent, right, middle), np.where(bent, left, middle)
     slack = float(np.abs(weights) @ (noise + np.where(bent, 0.0, gap / 2)))
     a = float(compared.analytic[i])
-    if not enclosed_sum(right, left, weights, a, slack, session.tolerance):
+    if not enclosed_sum(right, left, weights, a, slack, trial.tolerance):
         return
     outputs = np.flatnonzero(bent)
     if len(outputs) <= 16:
-        upstream = np.zeros(session.ex.value.size)
+        upstream = np.zeros(trial.ex.value.size)
         for output in outputs:
             upstream[output] = 1.0
-            own = float(session.ex.vjp(upstream)[which].reshape(-1)[entry])
+            own = float(trial.ex.vjp(upstream)[which].reshape(-1)[entry])
             upstream[output] = 0.0
             low, high = sorted((float(right[output]), float(left[output])))
             if not low - 1e-3 * (high - low) <= own <= high + 1e-3 * (high - low):
@@ -160,7 +160,7 @@ def _per_output(session: Session, which: int, compared: Compared, i: int, heads:
     compared.verdicts[entry, head] = Verdict("passed", numeric, slack, "kink", "kink")
 
 
-def _along_kinks(session: Session, spots: Sequence[Spot], weights: Floats) -> None:
+def _along_kinks(trial: Trial, spots: Sequence[Spot], weights: Floats) -> None:
     """Enclosure along directions of ±1: each entry may be inside and all together outside.
 
     The kinks that open upwards and those that open downwards are walked apart: together
@@ -174,7 +174,7 @@ def _along_kinks(session: Session, spots: Sequence[Spot], weights: Floats) -> No
         ]
         if len(group) < 2:
             continue
-        outside = _outside(session, group, weights)
+        outside = _outside(trial, group, weights)
         if outside is None:
             continue
         note = (
@@ -189,16 +189,16 @@ def _along_kinks(session: Session, spots: Sequence[Spot], weights: Floats) -> No
 
 
 def _outside(
-    session: Session, group: Sequence[Spot], weights: Floats
+    trial: Trial, group: Sequence[Spot], weights: Floats
 ) -> tuple[str, float, float, float] | None:
-    rng = np.random.default_rng([session.options.seed & 0xFFFFFFFF, 31, len(group)])
+    rng = np.random.default_rng([trial.options.seed & 0xFFFFFFFF, 31, len(group)])
     analytic = np.array([part.compared.analytic[i] for part, i in group])
     own = np.array([part.compared.verdicts[part.key(i)].error for part, i in group])
     errors = np.where(np.isfinite(own), own, 0.0)
-    walk = _Walk(session, group)
-    value = session.ex.value
-    for trial in range(6):
-        signs = rng.choice((-1.0, 1.0), len(group)) if trial else np.ones(len(group))
+    walk = _Walk(trial, group)
+    value = trial.ex.value
+    for attempt in range(6):
+        signs = rng.choice((-1.0, 1.0), len(group)) if attempt else np.ones(len(group))
         found = None
         for share in reversed(_SCALES):
             (right, up), (left, down) = walk.slopes(signs, share)
@@ -211,7 +211,7 @@ def _outside(
             slack = 1e-4 * (size + float(np.abs(up * analytic).sum())) + 40 * noise
             # What the slopes of single entries may be off by, their sum may.
             slack += float(np.abs(up) @ errors)
-            if enclosed_sum(right, left, weights, claimed, slack, session.tolerance):
+            if enclosed_sum(right, left, weights, claimed, slack, trial.tolerance):
                 found = None
                 break
             low, high = sorted((float(weights @ left), float(weights @ right)))
@@ -225,7 +225,7 @@ def _outside(
         if found is not None:
             shown = [int(s) for s in signs[:8]]
             along = f"{shown}{'' if len(signs) <= 8 else ' and on'}"
-            names = list(dict.fromkeys(session.subject.names[part.which] for part, _ in group))
+            names = list(dict.fromkeys(trial.subject.names[part.which] for part, _ in group))
             if len(names) > 1:
                 along += f" of {' and '.join(names)}"
             return along, *found
@@ -235,9 +235,9 @@ def _outside(
 class _Walk:
     """Moves entries of several inputs together, each by a share of its own scale."""
 
-    def __init__(self, session: Session, group: Sequence[Spot]) -> None:
-        self.session = session
-        flats = {part.which: session.subject.flat(part.which) for part, _ in group}
+    def __init__(self, trial: Trial, group: Sequence[Spot]) -> None:
+        self.trial = trial
+        flats = {part.which: trial.subject.flat(part.which) for part, _ in group}
         self.places = [(flats[part.which], int(part.compared.entries[i])) for part, i in group]
         self.x = [float(flat[entry]) for flat, entry in self.places]
         self.scales = np.empty(len(group))
@@ -262,7 +262,7 @@ class _Walk:
                 ):
                     flat[entry] = x + step
                     moved.append(float(flat[entry]) - x)
-                change = self.session.subject.evaluate() - self.session.ex.value
+                change = self.trial.subject.evaluate() - self.trial.ex.value
             finally:
                 for (flat, entry), x in zip(self.places, self.x, strict=True):
                     flat[entry] = x
@@ -270,14 +270,14 @@ class _Walk:
         return answers
 
 
-def _kink_note(session: Session, which: int, compared: Compared, met: list[int]) -> str:
+def _kink_note(trial: Trial, which: int, compared: Compared, met: list[int]) -> str:
     entry = int(compared.entries[met[0]])
     verdict = compared.verdicts[entry, int(compared.heads[met[0]])]
-    index, x = element(session, which, entry)
+    index, x = element(trial, which, entry)
     found = None
-    if isinstance(session.subject, TensorSubject):
-        found = met_at(session.subject, which, entry, 1e-6 * max(1.0, abs(x)), session.locate)
-    note = f"at a kink: {session.subject.names[which]} element {index}"
+    if isinstance(trial.subject, TensorSubject):
+        found = met_at(trial.subject, which, entry, 1e-6 * max(1.0, abs(x)), trial.locate)
+    note = f"at a kink: {trial.subject.names[which]} element {index}"
     if found is not None:
         note += f", {found}"
     if math.isfinite(verdict.left) and math.isfinite(verdict.right):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kael.checker.one_by_one import COST
-from kael.checker.session import Session
 from kael.checker.together import by_directions
+from kael.checker.trial import Trial
 
 Forecast = Callable[[int, float], None]
 """Told how many evaluations are expected, and how many seconds they take."""
@@ -18,12 +18,12 @@ _DIRECTIONS = 24
 _BACKWARD = 2
 
 
-def expected(session: Session) -> tuple[int, float]:
+def expected(trial: Trial) -> tuple[int, float]:
     """The evaluations a right gradient takes, as far as the budget lets them, and the seconds."""
-    size = sum(array.size for array in session.subject.arrays)
-    mode = session.options.mode
-    count = _DIRECTIONS if by_directions(session, size) else size * COST[mode]
-    left = session.left()
+    size = sum(array.size for array in trial.subject.arrays)
+    mode = trial.options.mode
+    count = _DIRECTIONS if by_directions(trial, size) else size * COST[mode]
+    left = trial.left()
     count = count if left is None else min(count, left)
-    backwards = session.ex.value.size if mode == "full" else 0
-    return count, (count + _BACKWARD * backwards) * session.seconds
+    backwards = trial.ex.value.size if mode == "full" else 0
+    return count, (count + _BACKWARD * backwards) * trial.seconds

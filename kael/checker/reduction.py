@@ -9,17 +9,17 @@ import numpy as np
 
 from kael.checker import batch
 from kael.checker.model import Report
-from kael.checker.session import Session
 from kael.checker.subject import Subject, TensorSubject
+from kael.checker.trial import Trial
 from kael.engine.grad_mode import enable_grad, observing, state
 from kael.tensors import Tensor
 
 _REDUCTIONS = {"sum", "mean"}
 
 
-def look_behind(session: Session, verify: Callable[[Subject], Report]) -> None:
+def look_behind(trial: Trial, verify: Callable[[Subject], Report]) -> None:
     """Verify what a final sum hides: all gradients are zero, whatever the formula inside."""
-    subject, ex = session.subject, session.ex
+    subject, ex = trial.subject, trial.ex
     if not isinstance(subject, TensorSubject) or ex.value.size != 1 or subject.float32:
         return
     if not subject.differentiable or any(ex.missing):
@@ -38,16 +38,16 @@ def look_behind(session: Session, verify: Callable[[Subject], Report]) -> None:
         f"the gradient behind the final {operation} is zero: also checked before the "
         f"{operation}, with a dense upstream gradient"
     )
-    session.report.notes.append(note)
+    trial.report.notes.append(note)
     kinds = ("numeric", "linear", "zero")
-    for check in session.report.checks:
+    for check in trial.report.checks:
         if check.kind == "numeric":
             check.note = f"{check.note}; {note}" if check.note else note
     for check in report.checks:
         if check.kind in kinds and check.status != "passed":
             check.note = f"{note}; {check.note}" if check.note else note
-            session.report.checks.append(check)
-    session.report.findings += report.findings
+            trial.report.checks.append(check)
+    trial.report.findings += report.findings
 
 
 def _all_names(subject: TensorSubject) -> list[str]:

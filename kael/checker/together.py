@@ -12,7 +12,7 @@ from kael.checker.entries import Compared, Heads, blank
 from kael.checker.kinks import Verdict
 from kael.checker.model import Array, Floats
 from kael.checker.one_by_one import compare_some, enclose, settle
-from kael.checker.session import Session
+from kael.checker.trial import Trial
 
 # Up to here, all inputs together, every entry has its own differences; above, random directions
 # look at all of them at once.
@@ -27,21 +27,21 @@ UNSEEN = "not verified to the relative tolerance"
 SAMPLED = 12
 
 
-def by_directions(session: Session, size: int) -> bool:
+def by_directions(trial: Trial, size: int) -> bool:
     """Whether directions look at this many entries, or each has its own differences."""
-    mode = session.options.mode
+    mode = trial.options.mode
     return mode == "fast" or (mode == "projection" and size > ENTRIES_ONE_BY_ONE)
 
 
 def compare_together(
-    session: Session, inputs: list[int], analytic: list[Floats], heads: Heads
+    trial: Trial, inputs: list[int], analytic: list[Floats], heads: Heads
 ) -> list[tuple[Compared, list[str]]]:
     """Compare all entries of some inputs; what was compared of each, and the notes on it."""
-    subject = session.subject
+    subject = trial.subject
     bounds = np.cumsum([0, *(len(rows) for rows in analytic)])
     size = int(bounds[-1])
     line = analytic[0] if len(analytic) == 1 else np.concatenate(analytic)
-    left = session.left()
+    left = trial.left()
     widely = False
     extra = np.arange(0)
     search = partial(
@@ -50,55 +50,55 @@ def compare_together(
         inputs,
         line,
         heads,
-        session.tolerance_of(inputs[0]),
+        trial.tolerance_of(inputs[0]),
         budget=directions.MOST_EVALUATIONS if left is None else left,
     )
     with subject.recording():
-        found = search(session.random(size), agreed_only=True)
+        found = search(trial.random(size), agreed_only=True)
     firsts: list[Compared | None] = [None] * len(inputs)
     if found.differs:
-        sample = session.random(size, 1).choice(size, min(SAMPLED, size), replace=False)
-        firsts = _one_by_one(session, inputs, bounds, np.sort(sample), analytic, heads)
+        sample = trial.random(size, 1).choice(size, min(SAMPLED, size), replace=False)
+        firsts = _one_by_one(trial, inputs, bounds, np.sort(sample), analytic, heads)
         seen = [one.wrong for one in firsts if one is not None]
         widely = bool(np.concatenate(seen).mean() > 0.3)
         if widely:
-            left = session.left()
+            left = trial.left()
             most = min(size, MOST_IF_MANY if left is None else left // 4, MOST_IF_MANY)
-            drawn = session.random(size, 2).choice(size, most, replace=False)
+            drawn = trial.random(size, 2).choice(size, most, replace=False)
         else:
-            left = session.left()
+            left = trial.left()
             budget = directions.MOST_EVALUATIONS if left is None else left
             with subject.recording():
-                found = search(session.random(size), budget=budget)
-            drawn = np.array([*found.suspects, *_blunt(session, found)], dtype=np.int64)
+                found = search(trial.random(size), budget=budget)
+            drawn = np.array([*found.suspects, *_blunt(trial, found)], dtype=np.int64)
         extra = np.setdiff1d(drawn, sample)
     else:
-        extra = np.array(_blunt(session, found), dtype=np.int64)
-    more = _one_by_one(session, inputs, bounds, extra, analytic, heads)
+        extra = np.array(_blunt(trial, found), dtype=np.int64)
+    more = _one_by_one(trial, inputs, bounds, extra, analytic, heads)
     several = len(inputs) > 1
     parts = []
     for place, which in enumerate(inputs):
         compared = _joined(firsts[place], more[place])
-        settle(session, which, compared, heads)
+        settle(trial, which, compared, heads)
         parts.append(Part(which, compared, []))
-    enclose(session, parts, heads)
+    enclose(trial, parts, heads)
     for part, rows in zip(parts, analytic, strict=True):
         size = len(rows)
-        _sum_up(session, part.which, part.compared, found, size, widely, several, part.notes)
+        _sum_up(trial, part.which, part.compared, found, size, widely, several, part.notes)
     return [(part.compared, part.notes) for part in parts]
 
 
-def _blunt(session: Session, found: directions.Directed) -> list[int]:
+def _blunt(trial: Trial, found: directions.Directed) -> list[int]:
     """The entries that directions do not show sharply enough, as far as they may be looked at."""
-    left = session.left()
-    if session.options.mode != "fast" and (left is None or 3 * len(found.blunt) < left):
+    left = trial.left()
+    if trial.options.mode != "fast" and (left is None or 3 * len(found.blunt) < left):
         return found.blunt
     found.unseen += len(found.blunt)
     return []
 
 
 def _one_by_one(
-    session: Session,
+    trial: Trial,
     inputs: list[int],
     bounds: Array,
     entries: Array,
@@ -110,12 +110,12 @@ def _one_by_one(
         own = entries[(entries >= bounds[place]) & (entries < bounds[place + 1])]
         own = np.sort(own) - bounds[place]
         rows = analytic[place]
-        judged.append(compare_some(session, which, own, rows, heads) if len(own) else None)
+        judged.append(compare_some(trial, which, own, rows, heads) if len(own) else None)
     return judged
 
 
 def _sum_up(
-    session: Session,
+    trial: Trial,
     which: int,
     compared: Compared,
     found: directions.Directed,

@@ -27,9 +27,9 @@ from kael.checker.properties import (
     with_zeros,
 )
 from kael.checker.reduction import look_behind
-from kael.checker.session import Session
 from kael.checker.subject import Subject, TensorSubject
 from kael.checker.together import by_directions, compare_together
+from kael.checker.trial import Trial
 from kael.errors import KaelError, KaelValueError
 from kael.tensors import Tensor
 
@@ -69,66 +69,66 @@ def verify(
     the comparison of all entries will cost, before it begins.
     """
     start = time.perf_counter()
-    session = Session(subject, options, locate)
+    trial = Trial(subject, options, locate)
     with np.errstate(all="ignore"), subject.restored():
-        _look(session, claims or {}, upstream, forecast)
-    report = session.report
+        _look(trial, claims or {}, upstream, forecast)
+    report = trial.report
     report.evaluations = subject.evaluations
     report.seconds = time.perf_counter() - start
     return report
 
 
 def _look(
-    session: Session, claims: Mapping[str, Any], upstream: Any, forecast: Forecast | None
+    trial: Trial, claims: Mapping[str, Any], upstream: Any, forecast: Forecast | None
 ) -> None:
-    report, options = session.report, session.options
-    if _opened(session):
+    report, options = trial.report, trial.options
+    if _opened(trial):
         for look in PROPERTIES:
-            report.checks += look(session.ex)
+            report.checks += look(trial.ex)
         if forecast is not None and options.numeric:
-            forecast(*expected(session))
+            forecast(*expected(trial))
         if options.numeric:
-            _numbers(session)
-            look_behind(session, partial(verify, options=options, locate=session.locate))
+            _numbers(trial)
+            look_behind(trial, partial(verify, options=options, locate=trial.locate))
         for name, claim in claims.items():
-            claimed.examine(session, name, claim, upstream)
-        report.findings = [*session.ex.findings, *report.findings]
+            claimed.examine(trial, name, claim, upstream)
+        report.findings = [*trial.ex.findings, *report.findings]
         if any(check.status not in ("passed", "skipped") for check in report.checks):
-            _look_for_state(session)
+            _look_for_state(trial)
     if report.checks:
         report.status = worst([check.status for check in report.checks])
 
 
-def _look_for_state(session: Session) -> None:
+def _look_for_state(trial: Trial) -> None:
     """Evaluate some more before anything is called wrong: a mask may be drawn twice alike.
 
     A function whose value changes has no gradient to compare, and all that was found goes.
     """
-    report, ex = session.report, session.ex
-    if not ex.deterministic or not _value_changes(session):
+    report, ex = trial.report, trial.ex
+    if not ex.deterministic or not _value_changes(trial):
         return
     ex.findings.clear()
     kept = [check for check in report.checks if check.kind in ("shape", "unchanged")]
     report.checks = [*kept, *repeatable(ex)]
-    _numbers(session)
+    _numbers(trial)
     report.findings = list(ex.findings)
     report.notes.clear()
 
 
-def _value_changes(session: Session) -> bool:
+def _value_changes(trial: Trial) -> bool:
     """Whether one of some more evaluations differs from the first; it is kept as the second."""
-    left = session.left()
-    with session.subject.recording():
+    left = trial.left()
+    with trial.subject.recording():
         for _ in range(MORE_EVALUATIONS if left is None else min(MORE_EVALUATIONS, left)):
-            session.ex.again = session.subject.evaluate()
-            if not session.ex.deterministic:
+            trial.ex.again = trial.subject.evaluate()
+            if not trial.ex.deterministic:
                 return True
     return False
 
 
-def _opened(session: Session) -> bool:
+def _opened(trial: Trial) -> bool:
     """Evaluate and differentiate at the given point; False where that leaves nothing to verify."""
-    report, subject = session.report, session.subject
+    report, subject = trial.report, trial.subject
     if not any(array.size for array in subject.arrays):
         report.status = "skipped"
         why = "every input is empty" if subject.arrays else "no input requires a gradient"
@@ -147,21 +147,21 @@ def _opened(session: Session) -> bool:
     with subject.recording():
         start = time.perf_counter()
         value, again = subject.evaluate(), subject.evaluate()
-        session.seconds = (time.perf_counter() - start) / 2
-    weights = dense(recorded.size, session.options.seed)
-    gradients = _gradients(session, weights)
+        trial.seconds = (time.perf_counter() - start) / 2
+    weights = dense(recorded.size, trial.options.seed)
+    gradients = _gradients(trial, weights)
     if gradients is None:
         return False
     filled, missing = with_zeros(subject, gradients)
-    session.ex = Examination(
-        subject, session.options, recorded, value, again, before, weights, filled, missing
+    trial.ex = Examination(
+        subject, trial.options, recorded, value, again, before, weights, filled, missing
     )
     return True
 
 
-def _gradients(session: Session, weights: Floats) -> list[Array | None] | None:
+def _gradients(trial: Trial, weights: Floats) -> list[Array | None] | None:
     """The gradients under the weights, whose shapes are a property; None where they are refused."""
-    subject, report = session.subject, session.report
+    subject, report = trial.subject, trial.report
     try:
         gradients = subject.gradients(weights)
     except (KaelError, KaelValueError) as error:
@@ -175,24 +175,24 @@ def _gradients(session: Session, weights: Floats) -> list[Array | None] | None:
     return gradients
 
 
-def _numbers(session: Session) -> None:
+def _numbers(trial: Trial) -> None:
     """Compare the gradient of each input with what the formula's values say."""
-    subject, ex = session.subject, session.ex
+    subject, ex = trial.subject, trial.ex
     if not ex.deterministic:
-        session.report.checks += [
+        trial.report.checks += [
             Check("numeric", name, "inconclusive", note=NOT_COMPARED) for name in subject.names
         ]
         return
     filled = [which for which, array in enumerate(subject.arrays) if array.size]
-    heads = session.heads(ex.weights)
-    if not by_directions(session, sum(array.size for array in subject.arrays)):
-        one_by_one.examine(session, filled, heads)
+    heads = trial.heads(ex.weights)
+    if not by_directions(trial, sum(array.size for array in subject.arrays)):
+        one_by_one.examine(trial, filled, heads)
         return
     # What float32 hides in its own inputs must not hide in those beside them.
-    rough = [which for which in filled if session.is_float32(which)]
+    rough = [which for which in filled if trial.is_float32(which)]
     for group in (rough, [which for which in filled if which not in rough]):
         if group:
             analytic = [ex.gradients[which].reshape(-1, 1) for which in group]
-            answers = compare_together(session, group, analytic, heads)
+            answers = compare_together(trial, group, analytic, heads)
             for which, (compared, notes) in zip(group, answers, strict=True):
-                session.add("numeric", which, compared, notes)
+                trial.add("numeric", which, compared, notes)

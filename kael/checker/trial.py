@@ -26,7 +26,7 @@ WORTH_ROWS = 16
 CLOSE_LOOK = 60
 
 
-class Session:
+class Trial:
     """One verification while it runs."""
 
     ex: Examination
@@ -127,8 +127,8 @@ class Session:
             check.note = f"{check.note}; {compared.how}" if check.note else compared.how
 
 
-def element(session: Session, which: int, entry: int) -> tuple[list[int], float]:
+def element(trial: Trial, which: int, entry: int) -> tuple[list[int], float]:
     """The index and the value of one entry of an input."""
-    array = session.subject.arrays[which]
+    array = trial.subject.arrays[which]
     index: Any = np.unravel_index(entry, array.shape)
     return [int(i) for i in index], float(array.reshape(-1)[entry])
