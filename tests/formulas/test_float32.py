@@ -41,3 +41,42 @@ def test_a_claim_is_held_to_more_than_differences_show(capsys, tmp_path, claim, 
         f"derivatives: {{x: {claim}*cos(pi*x)}}\n"
     )
     assert statuses(capsys, path) == {("wave", None): status}
+
+
+HANDWRITTEN = """
+import kael
+from kael.autograd import Function
+
+
+class Square(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        {returned}
+
+
+@kael.spec(x=kael.Input([0.5, 1.5], dtype="float32"))
+def square(x):
+    return Square.apply(x).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "status"),
+    [
+        ("return 2 * g * x", "passed"),
+        ("return (4 if x.dtype == kael.float32 else 2) * g * x", "failed"),
+        ('return (2 * g * x).to("float64")', "failed"),
+    ],
+)
+def test_what_is_wrong_in_float32_alone_is_not_put_down_to_rounding(
+    capsys, tmp_path, returned, status
+):
+    path = tmp_path / "square.py"
+    path.write_text(HANDWRITTEN.format(returned=returned))
+    assert statuses(capsys, path) == {("square", None): status}
