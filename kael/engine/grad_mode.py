@@ -8,7 +8,7 @@ import inspect
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -157,32 +157,32 @@ class _Resumed:
             self._wrapped.close()
 
 
-class no_grad(GradMode):
+class _FixedMode(GradMode):
+    """A mode with a name of its own; as a bare decorator (`@no_grad`) it needs no call."""
+
+    mode: ClassVar[bool]
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.__init__()  # type: ignore[misc]
+        return made(function)
+
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+        super().__init__(self.mode)
+
+
+class no_grad(_FixedMode):
     """Operations inside record nothing: for inference and parameter updates."""
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
-
-    def __init__(self, function: Callable[..., Any] | None = None) -> None:
-        super().__init__(False)
+    mode = False
 
 
-class enable_grad(GradMode):
+class enable_grad(_FixedMode):
     """Operations inside record, whatever the mode around them."""
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
-
-    def __init__(self, function: Callable[..., Any] | None = None) -> None:
-        super().__init__(True)
+    mode = True
 
 
 class set_grad_enabled(GradMode):
