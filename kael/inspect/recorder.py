@@ -153,11 +153,6 @@ class Recorder:
         step = self._made.get(id(tensor))
         return step if step is not None and step.output is tensor else None
 
-    def expression_of(self, node: Node) -> str | None:
-        """Return the sub-expression a node was recorded for."""
-        step = self.of.get(node.owner)
-        return None if step is None or step.where is None else step.where.text
-
 
 class Names:
     """What people call the tensors of a forward pass: inputs and `let` values."""

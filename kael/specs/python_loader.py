@@ -80,7 +80,6 @@ def spec(*args: Any, **given: Any) -> Callable[[Decorated], Decorated]:
             return function
         if collector is not None:
             collector.specs.append(found)
-        function.__kael_spec__ = found  # type: ignore[attr-defined]
         return function
 
     if args:

@@ -33,8 +33,6 @@ from kael.specs.yaml_text import (
 
 Entries = dict[str, tuple[Node, Node]]
 
-MERGED = ("inputs", "gradcheck", "expect")
-
 
 class Loaded(NamedTuple):
     """What a file gave: its specs, an error for each that is wrong, and notes."""
