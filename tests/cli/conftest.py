@@ -1,36 +1,12 @@
-"""What the tests of the command line share: running it in-process, and whole-output snapshots."""
+"""What the tests of the command line share: whole-output snapshots."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from kael_cli.main import main
-
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
-
-
-class Ran(NamedTuple):
-    """What one command line did."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def kael(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run `kael` in this process."""
-
-    def run(*arguments: str) -> Ran:
-        capsys.readouterr()
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture
