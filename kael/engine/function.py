@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kael.engine.grad_mode import observing, state
-from kael.engine.node import Array, Gradients, Node, gradient_edge, raise_released
+from kael.engine.node import Array, Gradients, Node, gradient_edge, raise_released, stale
 from kael.errors import KaelError, KaelTypeError
 from kael.tensors import Storage, Tensor
 
@@ -64,11 +64,7 @@ class FunctionContext:
 
     def _intact(self, array: Array, storage: Storage, version: int) -> Tensor:
         if storage.version != version:
-            raise KaelError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: expected version {version}, got {storage.version}\n"
-                f"{self._name} saved it; {storage.writer} overwrote it afterwards"
-            )
+            raise stale(self._name, "it", storage, version)
         tensor = Tensor(array)
         tensor._storage = storage
         return tensor

@@ -216,8 +216,13 @@ def raise_released(node: Node) -> NoReturn:
 def raise_stale(node: Node, name: str, storage: Storage, expected: int) -> NoReturn:
     """Raise the error for a saved value that was overwritten, and name both sides."""
     saved = "its output" if name == "out" else f"its input {name!r}"
-    raise KaelError(
+    raise stale(node.name, saved, storage, expected)
+
+
+def stale(saver: str, saved: str, storage: Storage, expected: int) -> KaelError:
+    """Return the error for what `saver` kept and an in-place operation overwrote."""
+    return KaelError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: expected version {expected}, got {storage.version}\n"
-        f"{node.name} saved {saved}; {storage.writer} overwrote it afterwards"
+        f"{saver} saved {saved}; {storage.writer} overwrote it afterwards"
     )
