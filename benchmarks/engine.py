@@ -8,6 +8,7 @@ library's objects; their memory is such a process's peak.
 """
 
 import argparse
+import importlib
 import os
 import resource
 import statistics
@@ -24,36 +25,18 @@ import numpy as np  # noqa: E402
 LONG = 1_000_000
 
 
-def kael_perceptron() -> Callable[[], None]:
+def perceptron(library: str) -> Callable[[], None]:
     """Two layers on a 6x4 input: forward and backward."""
-    import kael
-
+    lib = importlib.import_module(library)
     x, targets, w1, b1, w2, b2 = perceptron_arrays()
-    inputs, index = kael.tensor(x), kael.tensor(targets)
-    leaves = [kael.tensor(a, requires_grad=True) for a in (w1, b1, w2, b2)]
+    inputs, index = lib.tensor(x), lib.tensor(targets)
+    leaves = [lib.tensor(a, requires_grad=True) for a in (w1, b1, w2, b2)]
 
     def run() -> None:
         w1, b1, w2, b2 = leaves
-        hidden = kael.tanh(inputs @ w1 + b1)
-        logits = kael.log_softmax(hidden @ w2 + b2, dim=1)
-        (-kael.gather(logits, 1, index).mean()).backward()
-
-    return run
-
-
-def torch_perceptron() -> Callable[[], None]:
-    """The same in PyTorch."""
-    import torch
-
-    x, targets, w1, b1, w2, b2 = perceptron_arrays()
-    inputs, index = torch.tensor(x), torch.tensor(targets)
-    leaves = [torch.tensor(a, requires_grad=True) for a in (w1, b1, w2, b2)]
-
-    def run() -> None:
-        w1, b1, w2, b2 = leaves
-        hidden = torch.tanh(inputs @ w1 + b1)
-        logits = torch.log_softmax(hidden @ w2 + b2, dim=1)
-        (-torch.gather(logits, 1, index).mean()).backward()
+        hidden = lib.tanh(inputs @ w1 + b1)
+        logits = lib.log_softmax(hidden @ w2 + b2, dim=1)
+        (-lib.gather(logits, 1, index).mean()).backward()
 
     return run
 
@@ -174,7 +157,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"kael against PyTorch {torch.__version__}, one thread, medians of alternating runs")
     rows = [
-        ("perceptron 6x4", kael_perceptron(), torch_perceptron(), 30, 50, 0.45),
+        ("perceptron 6x4", perceptron("kael"), perceptron("torch"), 30, 50, 0.45),
         ("100 elementwise", elementwise_chain("kael"), elementwise_chain("torch"), 30, 10, 0.5),
     ]
     for name, ours, theirs, runs, inner, goal in rows:
