@@ -14,6 +14,7 @@ ROOT = Path(kael.__file__).parent
 LAYERS = (
     ("version", "errors"),
     ("dtypes", "shapes"),
+    ("forms",),
     ("kernels",),
     ("tensors",),
     ("engine",),

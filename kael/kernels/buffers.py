@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -70,6 +70,8 @@ def apply(ufunc: np.ufunc, *operands: Any) -> Array:
 def pooled(ufunc: np.ufunc) -> Callable[..., Array]:
     """Return the ufunc of one or two arrays as a kernel: `apply`, at no cost to small arrays.
 
+    Its `plain` is the ufunc, for who knows that the arrays are small.
+
     >>> pooled(np.negative)(np.array([1.0, -2.0]))
     array([-1.,  2.])
     """
@@ -82,7 +84,9 @@ def pooled(ufunc: np.ufunc) -> Callable[..., Array]:
             return ufunc(x, other)
         return apply(ufunc, x, other)
 
-    return unary if ufunc.nin == 1 else binary
+    kernel: Any = unary if ufunc.nin == 1 else binary
+    kernel.plain = ufunc
+    return cast("Callable[..., Array]", kernel)
 
 
 def clear() -> None:

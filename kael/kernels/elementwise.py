@@ -6,18 +6,12 @@ The compiled versions are in `compiled_elementwise.py`; `tiers.py` decides which
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kael.kernels.axes import Array
 
 # NumPy takes longer to read a Python number than to subtract a small array.
-_ONES = {dtype: np.ones((), dtype) for dtype in map(np.dtype, ("float64", "float32"))}
-
-
-def _one(like: Array) -> Any:
-    return _ONES.get(like.dtype, 1)
+_ONE = {dtype: np.ones((), dtype) for dtype in map(np.dtype, ("float64", "float32"))}
 
 
 def sigmoid(x: Array) -> Array:
@@ -30,12 +24,12 @@ def sigmoid(x: Array) -> Array:
 
 def sigmoid_backward(g: Array, out: Array) -> Array:
     """g * out * (1 - out)."""
-    return np.asarray(g * (out * (_one(out) - out)))
+    return np.asarray(g * (out * (_ONE.get(out.dtype, 1) - out)))
 
 
 def tanh_backward(g: Array, out: Array) -> Array:
     """g * (1 - out * out)."""
-    return np.asarray(g * (_one(out) - out * out))
+    return np.asarray(g * (_ONE.get(out.dtype, 1) - out * out))
 
 
 def relu(x: Array) -> Array:

@@ -12,6 +12,7 @@ import functools
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, Literal, ParamSpec
 
 from kael.errors import KaelError
@@ -24,6 +25,29 @@ Tier = Literal["auto", "numpy", "numba"]
 _tier: Tier = "auto"
 _failure: str | None = None
 
+on_change: list[Callable[[], None]] = []
+"""Called when the tier changes: who has chosen kernels by size must choose again."""
+
+
+def settled(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy version of a kernel, for operands known to be small: nothing to choose.
+
+    A function that has kernels as keyword-only defaults gets their NumPy versions; one that has no
+    tiers comes back as it is.
+    """
+    inner = getattr(kernel, "__kwdefaults__", None)
+    if not inner:
+        return getattr(kernel, "plain", kernel)
+    assert isinstance(kernel, FunctionType)
+    chosen = FunctionType(kernel.__code__, kernel.__globals__, kernel.__name__)
+    chosen.__kwdefaults__ = {name: settled(used) for name, used in inner.items()}
+    return chosen
+
+
+def is_forced() -> bool:
+    """Tell whether one tier runs at any size, so that sizes choose nothing."""
+    return _tier != "auto"
+
 
 @contextmanager
 def only(tier: Tier) -> Iterator[None]:
@@ -34,9 +58,13 @@ def only(tier: Tier) -> Iterator[None]:
     global _tier
     before, _tier = _tier, tier
     try:
+        for forget in on_change:
+            forget()
         yield
     finally:
         _tier = before
+        for forget in on_change:
+            forget()
 
 
 def failure() -> str | None:
@@ -69,6 +97,7 @@ def two_tiers(
         out = _run_compiled(plain, args, kwargs)
         return plain(*args, **kwargs) if out is None else out
 
+    run.plain = plain  # type: ignore[attr-defined]
     return run
 
 
