@@ -13,6 +13,7 @@ import numpy as np
 from kael import dtypes, shapes
 from kael.dtypes import DType
 from kael.errors import KaelError, KaelTypeError, KaelValueError
+from kael.forms import Form, form_of
 
 if TYPE_CHECKING:
     import weakref
@@ -32,9 +33,12 @@ class Storage:
 
     lent = False  # True where others hold the memory too, so that nobody may write into it
 
+    version: int
+    writer: str | None
+
     def __init__(self) -> None:
         self.version = 0
-        self.writer: str | None = None
+        self.writer = None
 
 
 class Tensor(Methods):
@@ -48,9 +52,9 @@ class Tensor(Methods):
         "__weakref__",
         "_accumulator",
         "_array",
+        "_form",
         "_grad",
         "_grad_fn",
-        "_requires_grad",
         "_storage",
     )
 
@@ -58,16 +62,27 @@ class Tensor(Methods):
     __array_ufunc__ = None
 
     _accumulator: weakref.ref[AccumulateGrad] | None
+    _form: Form | None
+    _grad_fn: Node | None
     _storage: Storage | None
 
     def __init__(self, array: Array, grad_fn: Node | None = None) -> None:
         self._array = array
+        # Looked up when an operation first asks; until then no gradient is required.
+        self._form = None if grad_fn is None else form_of(array).recorded
         self._grad_fn = grad_fn
-        self._requires_grad = grad_fn is not None
         self._grad: Tensor | None = None
         # Made when a view, a write or a saved value first needs it: most results never do.
         self._storage = None
         self._accumulator = None
+
+    @property
+    def form(self) -> Form:
+        """The shape, dtype and flag, as the one object that all equal ones share."""
+        form = self._form
+        if form is None:
+            form = self._form = form_of(self._array)
+        return form
 
     @property
     def storage(self) -> Storage:
@@ -138,7 +153,7 @@ class Tensor(Methods):
     @property
     def requires_grad(self) -> bool:
         """Whether the tensor takes part in the graph."""
-        return self._requires_grad
+        return self._form is not None and self._form.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, required: bool) -> None:
@@ -162,7 +177,7 @@ class Tensor(Methods):
                 "only floating point tensors can require gradients\n"
                 f"the tensor is {self._array.dtype}; convert it with to(kael.float64)"
             )
-        self._requires_grad = bool(required)
+        self._form = self.form.recorded if required else self.form.plain
         return self
 
     @property
@@ -197,7 +212,7 @@ class Tensor(Methods):
 
     def detach_(self) -> Tensor:
         """Drop the tensor's own autograd state; graphs recorded before skip its gradient."""
-        self._requires_grad = False
+        self._form = None
         self._grad = None
         self._grad_fn = None
         self._accumulator = None
@@ -274,7 +289,7 @@ class Tensor(Methods):
             parts.append(f"dtype={self._array.dtype}")
         if self._grad_fn is not None:
             parts.append(f"grad_fn=<{self._grad_fn.name}>")
-        elif self._requires_grad:
+        elif self.requires_grad:
             parts.append("requires_grad=True")
         return f"tensor({', '.join(parts)})"
 
@@ -288,7 +303,7 @@ class Tensor(Methods):
                 "use detach() or clone()"
             )
         copied = Tensor(self._array.copy())
-        copied._requires_grad = self._requires_grad
+        copied._form = self._form
         if self._grad is not None:
             copied._grad = self._grad.__deepcopy__(memo)
         memo[id(self)] = copied
@@ -297,7 +312,7 @@ class Tensor(Methods):
     def __reduce_ex__(self, protocol: object) -> Any:
         if self._grad_fn is not None:
             raise KaelError("only a leaf tensor can be pickled; use detach() or clone()")
-        return tensor, (self._array, self._array.dtype, self._requires_grad)
+        return tensor, (self._array, self._array.dtype, self.requires_grad)
 
 
 def as_array(data: object, dtype: DType | None = None) -> Array:

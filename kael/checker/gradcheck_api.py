@@ -109,6 +109,4 @@ def _require_checkable(inputs: Sequence[Any], options: GradcheckOptions) -> None
 def _converted(tensor: Tensor, dtype: Any) -> Tensor:
     if tensor.dtype.kind != "f" or tensor.dtype == dtype:
         return tensor
-    converted = Tensor(tensor._array.astype(dtype))
-    converted._requires_grad = tensor._requires_grad
-    return converted
+    return Tensor(tensor._array.astype(dtype)).requires_grad_(tensor.requires_grad)

@@ -119,7 +119,7 @@ def _seen_at_once(problem: NodeProblem, failing: Mapping[int, Array]) -> dict[st
 
 def check_node(step: Step, options: GradcheckOptions, known: Mapping[int, str]) -> Report | None:
     """Check one node by itself; None where it cannot be made again."""
-    chosen = [i for i, x in enumerate(step.inputs) if x._requires_grad]
+    chosen = [i for i, x in enumerate(step.inputs) if x.requires_grad]
     operands = list(step.inputs)
     for i in chosen:
         operands[i] = leaf_of(np.array(step.inputs[i]._array))
@@ -171,7 +171,7 @@ def _cut(subject: TensorSubject, which: int, name: str, where: Where | None) -> 
         if before.name != after.name:
             return None
         for position, (x, y) in enumerate(zip(before.inputs, after.inputs, strict=True)):
-            if x._requires_grad or id(x) in leaves or x._array.dtype.kind != "f":
+            if x.requires_grad or id(x) in leaves or x._array.dtype.kind != "f":
                 continue
             if x.shape == y.shape and _moved(x._array, y._array):
                 maker = next((step for step in here if step.output is x), None)

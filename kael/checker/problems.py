@@ -307,7 +307,7 @@ class NodeProblem(Problem):
 
     def __init__(self, step: Step, known: Mapping[int, str]) -> None:
         self.step = step
-        self.chosen = [i for i, x in enumerate(step.inputs) if x._requires_grad]
+        self.chosen = [i for i, x in enumerate(step.inputs) if x.requires_grad]
         operands = names_of(step, known)
         self.names = [operands[i] for i in self.chosen]
         self.arrays = [np.array(step.inputs[i]._array, dtype=np.float64) for i in self.chosen]
@@ -391,13 +391,13 @@ def leaf_of(array: Array) -> Tensor:
     """A leaf of its own that requires a gradient, where its dtype can."""
     tensor = Tensor(array)
     if array.dtype.kind == "f":
-        tensor._requires_grad = True
+        tensor.requires_grad_()
     return tensor
 
 
 def gradients_of(output: Tensor, leaves: Sequence[Tensor], upstream: Floats) -> list[Array]:
     """The gradients of fresh leaves, zeros where none arrived."""
-    if output._requires_grad:
+    if output.requires_grad:
         seed = upstream.reshape(output.shape).astype(output.dtype)
         backward(output, Tensor(seed))
     return [
@@ -459,7 +459,7 @@ def uses_of(
     try:
         with enable_grad(), observing(observe):
             output = function()
-        if not isinstance(output, Tensor) or not output._requires_grad:
+        if not isinstance(output, Tensor) or not output.requires_grad:
             return None
         seed = upstream.reshape(output.shape).astype(output.dtype)
         backward(output, Tensor(seed), watch=watch)

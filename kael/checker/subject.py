@@ -204,7 +204,7 @@ class TensorSubject(Subject):
             with enable_grad(), observing(observe):
                 output = self.function(*self.moved)
             self.evaluations += 1
-            if not output._requires_grad:
+            if not output.requires_grad:
                 return []
             seed = Tensor(upstream.reshape(output.shape).astype(output.dtype))
             backward(output, seed, watch=arrivals)
@@ -225,11 +225,11 @@ class TensorSubject(Subject):
 
     @property
     def differentiable(self) -> bool:
-        return self.output is not None and self.output._requires_grad
+        return self.output is not None and self.output.requires_grad
 
     def gradients(self, upstream: Floats) -> list[Array | None]:
         assert self.output is not None
-        if not self.output._requires_grad:
+        if not self.output.requires_grad:
             return [None] * len(self.leaves)
         kept = [leaf._grad for leaf in self.leaves]
         for leaf in self.leaves:
@@ -354,9 +354,7 @@ def _widened(tensor: Tensor) -> Tensor:
     """A float64 copy of a floating tensor; other dtypes pass as they are."""
     if tensor._array.dtype.kind != "f":
         return tensor
-    copy = Tensor(tensor._array.astype(np.float64))
-    copy._requires_grad = tensor._requires_grad
-    return copy
+    return Tensor(tensor._array.astype(np.float64)).requires_grad_(tensor.requires_grad)
 
 
 def _refuse_output(output: object) -> None:

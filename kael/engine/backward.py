@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def backward(
     """
     if not isinstance(root, Tensor):
         raise KaelTypeError(f"backward needs a tensor, got {type(root).__name__}")
-    if not root._requires_grad:
+    if not root.requires_grad:
         raise KaelError(
             "backward needs a tensor that requires grad\n"
             "no input required a gradient, or the forward pass ran without recording"
@@ -74,44 +75,44 @@ def seed_gradient(root: Tensor, gradient: Any) -> Array:
     return given.astype(array.dtype, copy=False)
 
 
-def count_dependencies(start: Node) -> dict[Node, int]:
-    """Return how many edges reach each node of the subgraph below `start`."""
-    dependencies: dict[Node, int] = {}
+def count_shared(start: Node) -> dict[Node, int]:
+    """Return how many edges reach each node that more than one reaches, below `start`."""
+    seen: set[Node] = set()
+    shared: dict[Node, int] = {}
     pending = [start]
     while pending:
-        edges = pending.pop().edges
+        edges: Any = pending.pop().edges
         while edges.__class__ is not tuple:  # down a chain
-            node: Any = edges
-            if node in dependencies:
-                dependencies[node] += 1
+            if edges in seen:
+                shared[edges] = shared.get(edges, 1) + 1
                 break
-            dependencies[node] = 1
-            if node.__class__ is AccumulateGrad:
+            seen.add(edges)
+            if edges.__class__ is AccumulateGrad:
                 break
-            edges = node.edges
+            edges = edges.edges
         else:
             for edge in edges:
-                if edge in dependencies:
-                    dependencies[edge] += 1
+                if edge in seen:
+                    shared[edge] = shared.get(edge, 1) + 1
                 elif edge is not None:
-                    dependencies[edge] = 1
+                    seen.add(edge)
                     if edge.__class__ is not AccumulateGrad:  # which has no edges
                         pending.append(edge)
-    return dependencies
+    return shared
 
 
 # One guard for the whole walk: formulas meet 1/0 and inf - inf without a warning.
 @np.errstate(all="ignore")
 def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> None:
     """Run every node below `start` once all gradients of its output have arrived."""
-    waiting = count_dependencies(start)
+    waiting = count_shared(start)
     sums: dict[Node, Any] = {}
     summed: set[Node] = set()
     ready: list[tuple[Node, Any]] = []
     node: Node = start
     upstream: Any = seed
     while True:
-        gradients: tuple[Any, ...]
+        gradients: Sequence[Any]
         if node.__class__ is AccumulateGrad:
             # Leaves apart: Python reads an attribute several times faster at a place that meets
             # one class alone.
@@ -125,64 +126,83 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 return
             node, upstream = ready.pop()
             continue
+        plan = node.plan
         if upstream is None:
             # Nothing arrived, but whoever waits for this node must not wait for ever.
             gradients = (None,) * len(node.inputs)
+            proven = True
         else:
             if node.retained is not None:
                 store_retained(node, upstream)
             if watch is not None:
                 watch.before(node, upstream)
-            plan = node.plan
-            # A planned node does no more than call its plan: that call is spared.
-            gradients = node.apply(upstream) if plan is None else plan.apply(node, upstream)
-            if watch is not None:
+                gradients = node.apply(upstream)
                 watch.after(node, upstream, gradients)
+                proven = False
+            elif plan is not None:  # such a node does no more than call its plan
+                apply = plan.apply
+                gradients = apply(node, upstream)
+                proven = plan.proven
+            else:
+                gradients = node.apply(upstream)
+                proven = False
         if not retain_graph:
             node.saved = None
         edges: Any = node.edges
         if edges.__class__ is not tuple:
             gradient = gradients[0]
-            if waiting[edges] == 1 and edges not in sums and gradient.__class__ is _ndarray:
+            if proven and edges not in waiting and gradient.__class__ is _ndarray:
                 # A link of a chain, the only edge here and there: nothing is summed, and what
                 # would be pushed last runs next.
-                if gradient.shape != edges.shape or gradient.dtype is not edges.dtype:
-                    gradient = node.fit(gradient, 0)
                 node, upstream = edges, gradient
                 continue
             edges = (edges,)
+        if not proven:
+            gradients = fitted(node, edges, gradients)
         for index, edge in enumerate(edges):
             if edge is None:
                 continue
             gradient = gradients[index]
-            if gradient is not None:
-                if gradient.__class__ is not _ndarray:
-                    gradient = as_gradient(gradient)
-                if gradient.shape != edge.shape or gradient.dtype is not edge.dtype:
-                    gradient = node.fit(gradient, index)
-            left = waiting[edge] - 1
-            if not left and edge not in sums:  # the only edge here
+            if gradient.__class__ is not _ndarray:
+                gradient = as_gradient(gradient)
+            if edge not in waiting:  # the only edge here
                 ready.append((edge, gradient))
                 continue
-            held = sums.pop(edge, None)
-            if held is None:
-                held = gradient
-            elif gradient is not None:
-                # Summed out of place the first time: a formula may have returned the very array
-                # that another edge holds. The sum is the walk's own.
-                if edge in summed:
+            waiting[edge] -= 1
+            if gradient is not None:
+                held = sums.get(edge)
+                if held is None:
+                    sums[edge] = gradient
+                elif edge in summed:
                     held += gradient
                 else:
-                    held = as_gradient(held + gradient)
+                    # Out of place the first time: a formula may have returned the very array that
+                    # another edge holds. The sum is the walk's own.
+                    sums[edge] = as_gradient(held + gradient)
                     summed.add(edge)
-            if left:
-                waiting[edge] = left
-                sums[edge] = held
-            else:
-                ready.append((edge, held))
+            if not waiting[edge]:
+                ready.append((edge, sums.pop(edge, None)))
         if not ready:
             return
         node, upstream = ready.pop()
+
+
+def fitted(node: Node, edges: Sequence[Node | None], gradients: Sequence[Any]) -> Sequence[Any]:
+    """Return the gradients of a node in their inputs' shapes and dtypes, or refuse them."""
+    found: list[Any] = []
+    fits = True
+    for index, edge in enumerate(edges):
+        gradient = None if edge is None else as_gradient(gradients[index])
+        if edge is not None and gradient is not None:
+            form = edge.form
+            if gradient.shape != form.shape or gradient.dtype is not form.dtype:
+                gradient = node.fit(gradient, index)
+                fits = False
+        found.append(gradient)
+    plan = node.plan
+    if fits and plan is not None and plan.steady:
+        plan.proven = True
+    return found
 
 
 def as_gradient(gradient: Any) -> Any:
@@ -203,7 +223,7 @@ def retain_grad(tensor: Tensor) -> None:
     """Make a non-leaf keep its gradient; a leaf does anyway."""
     import weakref
 
-    if not tensor._requires_grad:
+    if not tensor.requires_grad:
         raise KaelError("retain_grad needs a tensor that requires grad")
     node = tensor._grad_fn
     if node is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,13 +114,13 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` without recording and record one node for it."""
         for name, value in kwargs.items():
-            if isinstance(value, Tensor) and value._requires_grad and state.here.grad_enabled:
+            if isinstance(value, Tensor) and value.requires_grad and state.here.grad_enabled:
                 raise KaelTypeError(
                     f"{cls.__name__}.apply: {name} requires a gradient, which only arguments "
                     "given by position get"
                 )
         tensors = tuple(arg for arg in args if isinstance(arg, Tensor))
-        needs = tuple(isinstance(arg, Tensor) and arg._requires_grad for arg in args)
+        needs = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
         ctx = FunctionContext(f"{cls.__name__}Backward", needs)
         recording = state.here.grad_enabled and any(needs)
         previous = state.here.grad_enabled
@@ -169,7 +170,7 @@ def _as_outputs(cls: type[Function], returned: Any) -> tuple[Tensor, ...]:
 
 def _own(output: Tensor, others: tuple[Tensor, ...]) -> Tensor:
     """An input or earlier output handed back gets a tensor of its own, with its own history."""
-    return output.detach() if output._requires_grad or any(output is x for x in others) else output
+    return output.detach() if output.requires_grad or any(output is x for x in others) else output
 
 
 def _same(tensor: Tensor | None, outputs: tuple[Tensor, ...], fresh: list[Tensor]) -> Tensor | None:
@@ -198,7 +199,7 @@ def _record(
     for number, (output, own) in enumerate(zip(outputs, fresh, strict=True)):
         if own._array.dtype.kind != "f" or id(output) in ctx._non_differentiable:
             continue
-        own._requires_grad = True
+        own._form = own.form.recorded
         own._grad_fn = node if len(fresh) == 1 else OutputOf(node, number, own)
 
 
@@ -222,7 +223,7 @@ class CustomNode(Node):
         self.saved = ()
         # The gradient of several outputs arrives as `Arrived`, which has no shape of its own.
         single = len(outputs) == 1
-        self.shape, self.dtype = self.outputs[0] if single else (None, None)  # type: ignore[assignment]
+        self.form = outputs[0].form if single else Arrived.form
 
     @property
     def name(self) -> str:
@@ -287,8 +288,10 @@ class Arrived:
 
     __slots__ = ("parts",)
 
-    shape = None
-    dtype = None
+    # Any other shape and dtype, so that the walk takes this one for fitting.
+    form: Any = SimpleNamespace(shape=None, dtype=None)
+    shape = form.shape
+    dtype = form.dtype
 
     def __init__(self, parts: dict[int, Array]) -> None:
         self.parts = parts
@@ -314,8 +317,7 @@ class OutputOf(Node):
         self.node = node
         self.number = number
         self.edges = node
-        self.shape = output._array.shape
-        self.dtype = output._array.dtype
+        self.form = output.form
         self.retained = None
         self.saved = ()
 

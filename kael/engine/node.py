@@ -15,6 +15,7 @@ import numpy as np
 from kael import kernels
 from kael.dtypes import DType
 from kael.errors import KaelError
+from kael.forms import Form
 from kael.tensors import Storage, Tensor
 
 if TYPE_CHECKING:
@@ -28,21 +29,31 @@ _add_reduce: Any = np.add.reduce  # what array.sum calls, by way of Python
 # One lock for all leaves: a leaf's sum must not lose what another thread adds, and its one
 # accumulator must not be made twice.
 _leaf_lock = threading.Lock()
+_take, _give_back = _leaf_lock.acquire, _leaf_lock.release
 
 
 class Node:
     """One backward function: it maps the gradient of its output to those of its inputs."""
 
-    __slots__ = ("__weakref__", "dtype", "edges", "retained", "saved", "shape")
+    __slots__ = ("__weakref__", "edges", "form", "retained", "saved")
 
     # A lone first edge is held without a tuple around it: every object that the cyclic garbage
     # collector tracks makes a long graph slower to build.
     edges: Node | tuple[Node | None, ...]
-    shape: tuple[int, ...]
-    dtype: DType
+    form: Form  # of the output: shape and dtype are what a gradient that arrives must have
     retained: weakref.ref[Tensor] | None
     saved: tuple[Any, ...] | None  # None once released: a second backward is then an error
     plan: Plan | None = None  # how an operation's node applies; other kinds have `apply` alone
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the output."""
+        return self.form.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the output."""
+        return self.form.dtype
 
     @property
     def inputs(self) -> tuple[Node | None, ...]:
@@ -86,7 +97,7 @@ class Node:
 class FunctionNode(Node):
     """A recorded operation: its plan (which formulas, what is saved) and the saved values.
 
-    `Plan.record` makes and fills one: a constructor would be a third of the cost.
+    `Plan.run` makes and fills one: a constructor would be a third of the cost.
     """
 
     __slots__ = ("plan",)
@@ -132,8 +143,7 @@ class AccumulateGrad(Node):
     def __init__(self, leaf: Tensor) -> None:
         self.leaf = leaf
         self.edges = ()
-        self.shape = leaf._array.shape
-        self.dtype = leaf._array.dtype
+        self.form = leaf.form
         self.retained = None
         self.saved = ()
 
@@ -153,19 +163,23 @@ class AccumulateGrad(Node):
 
 def accumulate(tensor: Tensor, gradient: Array) -> None:
     """Add a gradient into `tensor.grad`: the first as a copy, later ones in place."""
-    with _leaf_lock:
+    _take()  # half the cost of a `with`
+    try:
         stored = tensor._grad
         if stored is None:
             tensor._grad = Tensor(kernels.copy(gradient))
             return
         array = stored._array
-        if array.flags.writeable:
+        try:
             _add(array, gradient, array)
-            storage = stored._storage or stored.storage
-            storage.version += 1
-            storage.writer = "backward"
-        else:  # the user's own, an expanded one
+        except ValueError:  # the user's own, an expanded one, which is read-only
             tensor._grad = Tensor(np.asarray(array + gradient))
+            return
+        storage = stored._storage or stored.storage
+        storage.version += 1
+        storage.writer = "backward"
+    finally:
+        _give_back()
 
 
 def gradient_edge(tensor: Tensor) -> Node | None:
@@ -174,7 +188,8 @@ def gradient_edge(tensor: Tensor) -> Node | None:
     That is its `grad_fn`, the accumulator that every use of a leaf shares, or None where no
     gradient is asked for.
     """
-    if not tensor._requires_grad:
+    form = tensor._form
+    if form is None or not form.requires_grad:
         return None
     node: Node | None = tensor._grad_fn
     if node is not None:

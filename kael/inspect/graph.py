@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from kael.engine.backward import count_dependencies
+from kael.engine.backward import count_shared
 from kael.engine.node import AccumulateGrad, FunctionNode, Node, gradient_edge
 from kael.errors import KaelError, KaelTypeError
 from kael.tensors import Tensor
@@ -155,7 +155,7 @@ def graph_of(tensor: Tensor, names: Mapping[str, Any] | None = None) -> Graph:
 
 def walk_order(start: Node) -> list[Node]:
     """Return every node below `start` in the order the engine runs them."""
-    dependencies = count_dependencies(start)
+    waiting = count_shared(start)
     order: list[Node] = []
     ready = [start]
     while ready:
@@ -163,8 +163,8 @@ def walk_order(start: Node) -> list[Node]:
         order.append(node)
         for edge in node.inputs:
             if edge is not None:
-                dependencies[edge] -= 1
-                if dependencies[edge] == 0:
+                waiting[edge] = waiting.get(edge, 1) - 1
+                if not waiting[edge]:
                     ready.append(edge)
     return order
 
@@ -173,7 +173,7 @@ def titles_of(names: Mapping[str, Any]) -> dict[Node, str]:
     """Return the first name of each node that has one."""
     titles: dict[Node, str] = {}
     for name, tensor in named_tensors(names):
-        if tensor._requires_grad:
+        if tensor.requires_grad:
             node = gradient_edge(tensor)
             assert node is not None
             titles.setdefault(node.owner, name)

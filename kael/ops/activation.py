@@ -101,7 +101,7 @@ def _logit_backward(g: Array, x: Array, eps: float | None) -> Array:
 
 sigmoid = unary(
     "sigmoid", kernels.sigmoid,
-    vjp=lambda g, out: kernels.sigmoid_backward(g, out), text="g * out * (1 - out)",
+    vjp=kernels.sigmoid_backward, text="g * out * (1 - out)",
     domain=normal,
     doc="Return 1 / (1 + exp(-x)).",
 )  # fmt: skip
@@ -120,7 +120,7 @@ logit = piecewise(
 )  # fmt: skip
 relu = piecewise(
     "relu", kernels.relu, real=False,
-    vjp=lambda g, x: kernels.relu_backward(g, x), text="where(x > 0, g, 0)",
+    vjp=kernels.relu_backward, text="where(x > 0, g, 0)",
     domain=away_from(0.0), kink=lambda x: (x,), at_kink="0",
     convention="relu(x) gives 0 at 0 where maximum(x, 0) gives 1/2",
     doc="Return x where it is positive, else 0.",

@@ -19,6 +19,19 @@ Shapes = Sequence[tuple[int, ...]]
 Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
 
 
+class ByForm:
+    """A step of preparation that reads no values, only the operands' forms and the arguments.
+
+    What it gives for one call holds for every call with the same forms and arguments.
+    """
+
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare = prepare
+
+    def __call__(self, inputs: tuple[Tensor, ...], arguments: Arguments) -> Arguments:
+        return self._prepare(inputs, arguments)
+
+
 def replace(arguments: Arguments, at: int, value: Any) -> Arguments:
     """Return the arguments with the one at a position changed."""
     return (value, *arguments[1:]) if at == 0 else (*arguments[:at], value, *arguments[at + 1 :])
@@ -62,7 +75,7 @@ def one_dim(operation: str, at: int = 0, floating: bool = False) -> Prepare:
         dim = shapes.wrap_dim(given, inputs[0]._array.ndim, operation)
         return arguments if dim is given else replace(arguments, at, dim)
 
-    return prepare
+    return ByForm(prepare)
 
 
 def several_dims(
@@ -91,7 +104,7 @@ def several_dims(
             raise KaelTypeError(f"{operation}: keepdim must be True or False, got {keepdim!r}")
         return replace(arguments, at, dims)
 
-    return prepare
+    return ByForm(prepare)
 
 
 def shift_dim(at: int = 0) -> Callable[[Arguments, Shapes], Arguments | None]:

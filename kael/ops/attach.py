@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from kael import shapes
 from kael.engine import backward as engine
 from kael.errors import KaelError, KaelTypeError, KaelValueError
+from kael.ops.calling import OPERANDS
+from kael.ops.declare import Operation
 from kael.ops.names import FAMILIES, IN_PLACE
 from kael.ops.registry import lookup
 from kael.tensors import Tensor
@@ -42,10 +42,6 @@ IN_PLACE_OPERATORS = {
     "__setitem__": "__setitem__",
 }
 
-# What an operator takes on its other side; for anything else Python tries the other operand.
-_OPERANDS = (Tensor, int, float, np.ndarray, np.generic, list, tuple)
-_USUAL = frozenset((Tensor, int, float))
-
 
 def _function(name: str) -> Callable[..., Any]:
     op = lookup(name)
@@ -55,14 +51,9 @@ def _function(name: str) -> Callable[..., Any]:
 
 def _binary(name: str) -> Callable[[], Callable[..., Any]]:
     def resolve() -> Callable[..., Any]:
-        function = _function(name)
-
-        def method(self: Tensor, other: Any) -> Any:
-            if other.__class__ in _USUAL or isinstance(other, _OPERANDS):
-                return function(self, other)
-            return NotImplemented
-
-        return method
+        op = lookup(name)
+        assert isinstance(op, Operation), name
+        return op.make_operator()
 
     return resolve
 
@@ -72,7 +63,7 @@ def _reflected(name: str) -> Callable[[], Callable[..., Any]]:
         function = _function(name)
 
         def method(self: Tensor, other: Any) -> Any:
-            return function(other, self) if isinstance(other, _OPERANDS) else NotImplemented
+            return function(other, self) if isinstance(other, OPERANDS) else NotImplemented
 
         return method
 

@@ -1,24 +1,34 @@
-"""What a call of an operation runs: compute, record, tell the observer.
+"""What a call of an operation runs: find the plan for the operands' forms, and run it.
 
 The function is written out as source for each operation and compiled, as `dataclasses` does: a
 loop over operands would cost more than the arithmetic of a small tensor. What an operation is
-stands in `declare.py`, how a result joins the graph in `engine/formula.py`.
+stands in `declare.py`, what a plan does in `engine/formula.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kael import dtypes, kernels
-from kael.engine.grad_mode import state
-from kael.errors import KaelError, KaelValueError
+from kael import dtypes
+from kael.errors import KaelValueError
 from kael.tensors import Tensor
 
 if TYPE_CHECKING:
     from kael.ops.declare import Operation
+
+# What an operator takes on its other side; for anything else Python tries the other operand.
+OPERANDS = (Tensor, int, float, np.ndarray, np.generic, list, tuple)
+
+# Values of these classes are told apart, with their class, by equality: a call's plan is known by
+# them. (0.0 and -0.0 are equal, and a list changes.)
+_KEPT = frozenset((type(None), bool, int, str))
+
+
+class Absent:
+    """Stands for a parameter that a call leaves out although it has no default."""
 
 
 def is_short(op: Operation) -> bool:
@@ -28,124 +38,116 @@ def is_short(op: Operation) -> bool:
     return len(op.inputs) == 1 or (len(op.inputs) == 2 and op.broadcasts)
 
 
-def compile_call(op: Operation) -> Callable[..., Tensor]:
-    """Return `call(*operands)`, of any operands, for an operation whose call is short.
+def compile_operator(op: Operation) -> Callable[..., Tensor]:
+    """Return the operator of two operands: what no operation takes is left to the other one."""
+    if is_short(op):
+        return _short_call(op, declines=True)
+    function = op.function
 
-    For any other, return `call(arguments, *inputs)`, of prepared arguments and tensors.
-    """
-    short = is_short(op)
-    names = list(op.inputs) if short else [f"in{i}" for i in range(len(op.inputs))]
-    each = "*inputs" if op.variadic else ", ".join(names)
-    inputs = "inputs" if op.variadic else f"({each},)"
-    arguments = "()" if short else "arguments"
-    body = _operands(*names) if short else []
-    if op.variadic:
-        given = "arrays"
-        body += ["arrays = [tensor._array for tensor in inputs]"]
-        body += ["needs = tuple([tensor._requires_grad for tensor in inputs])"]
-        needed, needs = "True in needs", "needs"
-    else:
-        arrays = [f"a{i}" for i in range(len(names))]
-        given = ", ".join(arrays)
-        body += [f"{a} = {name}._array" for a, name in zip(arrays, names, strict=True)]
-        flags = [f"n{i}" for i in range(len(names))]
-        body += [f"{n} = {name}._requires_grad" for n, name in zip(flags, names, strict=True)]
-        needed, needs = f"({' or '.join(flags)})", f"({', '.join(flags)},)"
-    body += [
-        "here = state.here",
-        "try:",
-        *_promotion(op, given, needed),
-        f"    array = here.run({_kernel(op, given)}, {given}{'' if short else ', *arguments'})",
-        "except KaelError:",
-        "    raise",
-        "except Exception as error:",
-        f"    raise op.failure(error, [tensor.shape for tensor in {inputs}]) from error",
-        "if array.__class__ is not ndarray:",
-        "    array = asarray(array)",
-    ]
-    if op.differentiable:
-        floating = "" if short else " and array.dtype.kind == 'f'"
-        body += [
-            f"if {needed} and here.grad_enabled{floating}:",
-            f"    plan = plans.get({needs}) or op.make_plan({needs})",
-            f"    out = plan.record(array, {arguments}, {each})",
-            "else:",
-            "    out = Tensor(array)",
+    def call(x: Tensor, other: Any) -> Any:
+        return function(x, other) if isinstance(other, OPERANDS) else NotImplemented
+
+    return call
+
+
+def compile_call(op: Operation) -> Callable[..., Tensor]:
+    """Return the function that users call."""
+    if is_short(op):
+        return _short_call(op)
+    if op.by_form and op.rest is None:
+        return _known_call(op)
+
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        inputs, arguments = op.bind(args, kwargs)
+        return op.apply(inputs, arguments)
+
+    return call
+
+
+def _short_call(op: Operation, declines: bool = False) -> Callable[..., Tensor]:
+    names = op.inputs
+    each = ", ".join(names)
+    if len(names) == 1:
+        body = [
+            f"if {each}.__class__ is not Tensor:",
+            f"    {each} = op.prepared(({each},), ())[0][0]",
         ]
     else:
-        body += ["out = Tensor(array)"]
-    if op.view:
-        body += [
-            "if array.base is not None and (array.base is a0 or may_share_memory(array, a0)):",
-            f"    out._storage = {names[0]}.storage",
-        ]
+        body = []
+        for one, other in (names, reversed(names)):
+            # A Python number takes the dtype of the tensor beside it.
+            body += [
+                f"if {one}.__class__ is not Tensor:",
+                f"    if {one}.__class__ in NUMBERS and {other}.__class__ is Tensor:",
+                f"        beside = {other}._array.dtype",
+                f"        known = constants.get((beside, {one}, {one}.__class__))",
+                f"        {one} = constant({one}, beside) if known is None else known",
+                *([f"    elif not isinstance({one}, OPERANDS):"] if declines else []),
+                *(["        return NotImplemented"] if declines else []),
+                "    else:",
+                f"        ({each},), _ = op.prepared(({each},), ())",
+            ]
+    forms = ", ".join(f"{name}._form" for name in names)
     body += [
-        "if here.observer is not None:",
-        f"    here.observer(op, {inputs}, {arguments}, out, out._grad_fn)",
-        "return out",
+        f"plan = plans.get({forms if len(names) == 1 else f'({forms})'})",
+        "if plan is None:",
+        f"    plan = op.plan_for(({each},), ())",
+        "run = plan.run",
+        f"return run({each})",
     ]
-    header = f"def call({each if short else f'arguments, {each}'}):"
+    return _compiled(op, each, body)
+
+
+def _known_call(op: Operation) -> Callable[..., Tensor]:
+    """Return the call of an operation whose plans are also known by plain arguments."""
+    values = ", ".join(op.parameters)
+    header = ", ".join(
+        f"{name}=defaults[{name!r}]" if name in op.defaults else f"{name}=Absent"
+        for name in op.parameters
+    )
+    tensors = " and ".join(f"{name}.__class__ is Tensor" for name in op.inputs)
+    key = [f"{name}._form" for name in op.inputs]
+    key += [part for name in op.arguments for part in (name, f"{name}.__class__")]
+    arguments = "plan.arguments, " if op.arguments else ""
+    body = [
+        f"if {tensors} and not more and not named:",
+        "    try:",
+        f"        plan = plans.get(({', '.join(key)},))",
+        "    except TypeError:",  # a list, which is prepared each time
+        "        plan = None",
+        "    if plan is not None:",
+        "        run = plan.run",
+        f"        return run({arguments}{', '.join(op.inputs)})",
+        f"return op.call_unknown(({values},), more, named)",
+    ]
+    return _compiled(op, f"{header}, *more, **named", body)
+
+
+def _compiled(op: Operation, header: str, body: list[str]) -> Callable[..., Tensor]:
     scope: dict[str, Any] = {
-        "KaelError": KaelError,
+        "Absent": Absent,
         "NUMBERS": frozenset((float, int)),
-        "POOLED": kernels.POOL_FROM_BYTES,
+        "OPERANDS": OPERANDS,
         "Tensor": Tensor,
         "__name__": __name__,
-        "asarray": np.asarray,
         "constant": constant,
-        "kernel": op.kernel,
-        "may_share_memory": np.may_share_memory,
-        "ndarray": np.ndarray,
+        "constants": _constants,
+        "defaults": op.defaults,
         "op": op,
         "plans": op.plans,
-        "small_kernel": op.small_kernel,
-        "state": state,
     }
-    exec("\n    ".join([header, *body]), scope)  # made of the declaration's own names alone
+    # made of the declaration's own names alone
+    exec("\n    ".join([f"def call({header}):", *body]), scope)
     call: Callable[..., Tensor] = scope["call"]
     return call
 
 
-def _operands(*names: str) -> list[str]:
-    """Return the lines that turn what a user gave into tensors."""
-    together = f"(({', '.join(names)},), _) = op.prepared(({', '.join(names)},), ())"
-    if len(names) == 1:
-        return [f"if {names[0]}.__class__ is not Tensor:", f"    {together}"]
-    lines: list[str] = []
-    for one, other in (names, reversed(names)):
-        # A Python number takes the dtype of the tensor beside it.
-        lines += [
-            f"if {one}.__class__ is not Tensor:",
-            f"    if {one}.__class__ in NUMBERS and {other}.__class__ is Tensor:",
-            f"        {one} = constant({one}, {other}._array.dtype)",
-            "    else:",
-            f"        {together}",
-        ]
-    return lines
+def can_be_kept(arguments: Sequence[Any], prepared: bool = False) -> bool:
+    """Tell whether a plan may be known by these arguments; prepared ones may be tuples of sizes."""
+    return all(a.__class__ in _KEPT or (prepared and a.__class__ is tuple) for a in arguments)
 
 
-def _promotion(op: Operation, given: str, needed: str) -> list[str]:
-    """Return the lines that bring arrays to one dtype, asked for only where theirs differ."""
-    if op.variadic:
-        return [f"    {given} = op.promoted({given})"] if op.promotes or op.real else []
-    at = [i for i, name in enumerate(op.inputs) if op.real or name in op.promotes]
-    due = [f"a{i}.dtype is not a{at[0]}.dtype" for i in at[1:]]
-    if op.real:
-        due += [f"not {needed} and a{at[0]}.dtype.kind != 'f'"]
-    return (
-        [f"    if {' or '.join(due)}:", f"        {given}, = op.promoted([{given}])"] if due else []
-    )
-
-
-def _kernel(op: Operation, given: str) -> str:
-    """Return what names the kernel: small arrays spare it the question where its result lies."""
-    if op.small_kernel is op.kernel:
-        return "kernel"
-    small = " and ".join(f"{array}.nbytes < POOLED" for array in given.split(", "))
-    return f"small_kernel if {small} else kernel"
-
-
-_constants: dict[tuple[type, float, dtypes.DType], Tensor] = {}
+_constants: dict[tuple[dtypes.DType, float, type], Tensor] = {}
 
 
 def constant(value: float, beside: dtypes.DType) -> Tensor:
@@ -154,7 +156,7 @@ def constant(value: float, beside: dtypes.DType) -> Tensor:
     Numbers in a formula come again and again; the last few hundred are kept. Nobody writes into
     them: users never hold them.
     """
-    key = (value.__class__, value, beside)
+    key = (beside, value, value.__class__)
     known = _constants.get(key)
     if known is not None:
         return known

@@ -29,23 +29,35 @@ from typing import Any, Literal
 import numpy as np
 
 from kael import dtypes, kernels, shapes
-from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
+from kael.engine.formula import (
+    Formula,
+    Plan,
+    formula_parameters,
+    readable_names,
+)
 from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
-from kael.ops.calling import compile_call, constant, is_short
+from kael.kernels.small import Made
+from kael.ops.arguments import ByForm
+from kael.ops.calling import Absent, can_be_kept, compile_call, compile_operator, constant
 from kael.ops.registry import ALIASES, COMPOSITES, REGISTRY
 from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
+from kael.ops.settle import settle
 from kael.tensors import Array, Tensor, as_array
 
 Kernel = Callable[..., Any]
 Kink = Callable[..., tuple[Array, ...]]
 Arguments = tuple[Any, ...]
 Picker = Callable[[tuple[Any, ...]], tuple[Any, ...]]
-Form = tuple[Picker, Picker]
+Pickers = tuple[Picker, Picker]
 Prepare = Callable[[tuple[Tensor, ...], Arguments], Arguments]
 BatchRule = Callable[[Arguments, Sequence[tuple[int, ...]]], Arguments | None]
 Batch = Literal["elementwise"] | BatchRule | None
+Small = Callable[..., Made]
 Samples = Callable[["np.random.Generator"], Iterable[Sample]]
+
+# How many plans an operation keeps: one for each set of forms, and of arguments where they count.
+_KEPT_PLANS = 1024
 
 # Classes of plain arguments that no call has to convert or refuse.
 _PLAIN = frozenset((type(None), bool, int, float, tuple, list))
@@ -63,6 +75,7 @@ class Operation:
     variadic : the one tensor parameter is a list of tensors
     rest : the parameter that also takes several positional values (`reshape(x, 2, 3)`)
     kernel : forward, on arrays and arguments
+    small : makes the kernel and the inputs' formulas for a few entries of some forms
     vjps, vjp_text : one formula and its text per input; None and "" where not differentiable
     joint : one formula that gives the gradients of all inputs at once
     broadcasts : gradients are summed and cast back to each input's shape and dtype
@@ -87,6 +100,7 @@ class Operation:
         joint_inputs: tuple[str, ...] = (),
         node: str | None = None,
         prepare: Prepare | None = None,
+        small: Small | None = None,
         broadcasts: bool = False,
         promotes: tuple[str, ...] = (),
         real: bool = False,
@@ -113,13 +127,16 @@ class Operation:
         self.inputs = tuple(name for name in self.parameters if name in wanted)
         self.arguments = tuple(name for name in self.parameters if name not in wanted)
         self.node_name = node or f"{_pascal(self.name)}Backward"
-        # Small arrays spare a ufunc the question where its result should lie.
-        self.small_kernel, self.kernel = kernel, _pooled(kernel)
+        self.ufunc = _plain_ufunc(kernel)
+        self.kernel: Kernel = kernel if self.ufunc is None else kernels.pooled(self.ufunc)
         self.vjps = tuple(formulas.get(name) for name in self.inputs)
         self.vjp_text = tuple((text or {}).get(name, "") for name in self.inputs)
         self.joint = joint
         self.differentiable = joint is not None or any(f is not None for f in self.vjps)
         self.prepare = prepare
+        # Whether calls of equal forms and arguments are prepared alike.
+        self.by_form = not self.variadic and (prepare is None or isinstance(prepare, ByForm))
+        self.small = small
         self.broadcasts = broadcasts
         self.promotes = promotes
         self.real = real
@@ -139,9 +156,10 @@ class Operation:
         self.doc = doc
         self.family = family
         self.module = ""
-        self.plans: dict[tuple[bool, ...], Plan] = {}
+        self.plans: dict[Any, Plan] = {}
+        self.layouts: dict[Any, Callable[..., Any]] = {}
         # By how many values a call gives in order, and the names of the others.
-        self._forms: dict[tuple[int | str, ...], Form] = {}
+        self._pickers: dict[tuple[int | str, ...], Pickers] = {}
         self._optional = tuple(self.defaults.values())
         self._check()
         _register(self)
@@ -164,10 +182,31 @@ class Operation:
             for formula in formulas
         )
 
-    def make_plan(self, needs: tuple[bool, ...]) -> Plan:
-        """Return the plan for a set of inputs that need a gradient, made once."""
-        plan = self.plans[needs] = Plan(self, needs)
+    def plan_for(self, inputs: tuple[Tensor, ...], arguments: Arguments) -> Plan:
+        """Return the plan for prepared operands and arguments, made once for their forms."""
+        key: Any
+        known = False  # whether the key tells everything that a call's shapes follow from
+        if self.variadic:
+            key = tuple([tensor.requires_grad for tensor in inputs])
+        else:
+            key = tuple([tensor.form for tensor in inputs])
+            if not arguments:
+                key = key if len(key) > 1 else key[0]
+                known = True
+            elif self.by_form and can_be_kept(arguments, prepared=True):
+                key = (*key, *arguments, *map(type, arguments))
+                known = True
+        plan = self.plans.get(key)
+        if plan is None:
+            settled = settle(self, [tensor.form for tensor in inputs], arguments, known)
+            plan = Plan(self, settled, arguments)
+            self._keep(key, plan)
         return plan
+
+    def _keep(self, key: Any, plan: Plan) -> None:
+        if len(self.plans) >= _KEPT_PLANS:
+            self.plans.clear()
+        self.plans[key] = plan
 
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -179,9 +218,9 @@ class Operation:
         if self.rest is not None and len(args) > len(self.parameters):
             at = self.parameters.index(self.rest)
             args = (*args[:at], args[at:])
-        form = self._forms.get((len(args), *kwargs)) or self._new_form(args, kwargs)
+        pick = self._pickers.get((len(args), *kwargs)) or self._new_pickers(args, kwargs)
         given = (*args, *kwargs.values(), *self._optional)
-        return self.prepared(form[0](given), form[1](given))
+        return self.prepared(pick[0](given), pick[1](given))
 
     def prepared(
         self, inputs: tuple[Any, ...], arguments: Arguments
@@ -259,7 +298,7 @@ class Operation:
                     f"{self.name}: {name} must be a plain value, got a tensor of shape "
                     f"{shapes.text(value.shape)}"
                 )
-            if value._requires_grad and self.differentiable:
+            if value.requires_grad and self.differentiable:
                 raise KaelTypeError(
                     f"{self.name}: {name} is a plain argument and gets no gradient; "
                     "detach() the tensor to pass its value"
@@ -328,31 +367,41 @@ class Operation:
 
     def apply(self, inputs: tuple[Tensor, ...], arguments: Arguments = ()) -> Tensor:
         """Run a call whose operands and arguments are already prepared."""
-        return self._run(*inputs) if is_short(self) else self._run(arguments, *inputs)
+        run = self.plan_for(inputs, arguments).run
+        return run(arguments, *inputs) if self.arguments else run(*inputs)
 
-    @cached_property
-    def _run(self) -> Callable[..., Tensor]:
-        # Not at the declaration: most programs use few operations, and compiling takes 0.25 ms.
-        return compile_call(self)
+    def call_unknown(
+        self, values: tuple[Any, ...], more: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Tensor:
+        """Run a call for which no plan is known, and keep the plan if it can be.
+
+        `values` are those of the parameters in order, `more` and `named` what none takes.
+        """
+        if more:
+            self.bind((*values, *more), named)  # which says that these are too many
+        given = dict(zip(self.parameters, values, strict=True)) | dict(named)
+        inputs, arguments = self.bind(
+            (), {name: value for name, value in given.items() if value is not Absent}
+        )
+        plan = self.plan_for(inputs, arguments)
+        plain = [given[name] for name in self.arguments]
+        if plan.arguments == arguments and can_be_kept(plain):
+            key = [tensor.form for tensor in inputs]
+            key += [part for value in plain for part in (value, value.__class__)]
+            self._keep(tuple(key), plan)
+        return plan.run(arguments, *inputs) if self.arguments else plan.run(*inputs)
 
     @cached_property
     def function(self) -> Callable[..., Tensor]:
         """What users call, under the operation's name."""
-        return self.make_function()
+        # Not at the declaration: most programs use few operations, and compiling takes 0.25 ms.
+        return self._named(compile_call(self))
 
-    def make_function(self) -> Callable[..., Tensor]:
-        """Return a function that binds a call and runs it."""
-        run, bind = self._run, self.bind
-        if is_short(self):
-            return self._named(run)
+    def make_operator(self) -> Callable[..., Tensor]:
+        """Return the function as an operator between two tensors."""
+        return self._named(compile_operator(self))
 
-        def call(*args: Any, **kwargs: Any) -> Tensor:
-            inputs, arguments = bind(args, kwargs)
-            return run(arguments, *inputs)
-
-        return self._named(call)
-
-    def _new_form(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Form:
+    def _new_pickers(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Pickers:
         """Return what picks operands and arguments out of the values of calls that look alike."""
         if len(args) > len(self.parameters):
             raise KaelTypeError(
@@ -371,9 +420,9 @@ class Operation:
         for name in kwargs:
             if name not in self.parameters:
                 raise KaelTypeError(f"{self.name} has no argument {name!r}: {self.signature}")
-        form = _picker([at[n] for n in self.inputs]), _picker([at[n] for n in self.arguments])
-        self._forms[len(args), *kwargs] = form
-        return form
+        pick = _picker([at[n] for n in self.inputs]), _picker([at[n] for n in self.arguments])
+        self._pickers[len(args), *kwargs] = pick
+        return pick
 
     def _named(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         function.__name__ = function.__qualname__ = self.name
@@ -428,7 +477,7 @@ class Composite:
 def _has_history(values: list[Any] | tuple[Any, ...]) -> bool:
     """Tell whether a tensor in nested lists requires a gradient."""
     return any(
-        value._requires_grad
+        value.requires_grad
         if isinstance(value, Tensor)
         else isinstance(value, (list, tuple)) and _has_history(value)
         for value in values
@@ -443,11 +492,18 @@ def _picker(at: Sequence[int]) -> Picker:
     return itemgetter(slice(at[0], at[0] + 1) if at else slice(0))
 
 
-def _pooled(kernel: Kernel) -> Kernel:
-    """A ufunc that writes large results to memory that is used again; any other kernel as it is."""
+def _plain_ufunc(kernel: Kernel) -> np.ufunc | None:
+    """The kernel if it is a ufunc of one or two arrays, entry by entry."""
     if isinstance(kernel, np.ufunc) and kernel.signature is None and kernel.nin < 3:
-        return kernels.pooled(kernel)
-    return kernel
+        return kernel
+    return None
+
+
+def formula(ufunc: np.ufunc, *reads: str) -> Formula:
+    """Return the formula that is one ufunc of the upstream gradient and of what it reads."""
+    made = kernels.pooled(ufunc)
+    made.parameters = ("g", *reads)  # type: ignore[attr-defined]
+    return made
 
 
 def unary(

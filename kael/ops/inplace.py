@@ -24,16 +24,16 @@ def check_grad_rules(target: Tensor, source: Tensor | None, name: str) -> None:
     """Refuse, with grad mode on, the three writes that a graph could not describe."""
     if not state.here.grad_enabled:
         return
-    if target._requires_grad and target.is_leaf:
+    if target.requires_grad and target.is_leaf:
         raise KaelError(
             f"a leaf tensor that requires grad is being used in the in-place operation {name}\n"
             "wrap updates of parameters in no_grad()"
         )
-    if target._requires_grad:
+    if target.requires_grad:
         raise KaelError(
             f"{name} is not supported on a tensor with gradient history; use the out-of-place op"
         )
-    if source is not None and source._requires_grad:
+    if source is not None and source.requires_grad:
         raise KaelError(f"{name} is not supported with a source that requires grad")
 
 

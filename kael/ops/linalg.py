@@ -11,6 +11,7 @@ import numpy as np
 from kael import dtypes, kernels, shapes
 from kael.engine.node import sum_to_shape
 from kael.errors import KaelValueError
+from kael.kernels import small
 from kael.ops.arguments import Arguments, Prepare, Shapes, require_floating, require_ndim
 from kael.ops.declare import Operation
 from kael.ops.samples import Sample, normal
@@ -86,7 +87,7 @@ def _matmul_batch(arguments: Arguments, given: Shapes) -> Arguments | None:
 
 matmul = Operation(
     "matmul(x, other)", _matmul,
-    vjp={"x": _matmul_left, "other": _matmul_right},
+    vjp={"x": _matmul_left, "other": _matmul_right}, small=small.matmul,
     text={"x": "g @ other.mT", "other": "x.mT @ g"}, prose=True,
     broadcasts=True, promotes=("x", "other"), batch=_matmul_batch, analytic=True,
     samples=lambda rng: [

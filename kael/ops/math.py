@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from kael import kernels
+from kael.engine.formula import upstream
 from kael.errors import KaelValueError
 from kael.ops import declare
-from kael.ops.declare import Operation
+from kael.ops.declare import Operation, formula
 from kael.ops.samples import away_from, broadcast_samples, normal, positive, uniform
 
 Array = np.ndarray[Any, Any]
@@ -25,7 +26,7 @@ unary = partial(declare.unary, family="math")
 binary = partial(declare.binary, family="math")
 
 # Formulas of large gradients write to memory that is used again.
-times, over, minus = map(kernels.pooled, (np.multiply, np.divide, np.negative))
+times = kernels.pooled(np.multiply)
 
 LN2, LN10 = math.log(2), math.log(10)
 
@@ -122,28 +123,29 @@ def _outside(x: Array, min: float | None, max: float | None) -> tuple[Array, ...
 
 add = binary(
     "add", np.add,
-    vjp=(lambda g: g, lambda g: g), text=("g", "g"),
+    vjp=(upstream, upstream), text=("g", "g"),
     domain=normal,
     doc="Return x + other.",
 )  # fmt: skip
 sub = binary(
     "sub", np.subtract,
-    vjp=(lambda g: g, lambda g: minus(g)), text=("g", "-g"),
+    vjp=(upstream, formula(np.negative)), text=("g", "-g"),
     domain=normal, aliases=("subtract",),
     booleans="use logical_xor, or multiply by 1.0 for numbers",
     doc="Return x - other.",
 )  # fmt: skip
 mul = binary(
     "mul", np.multiply,
-    vjp=(lambda g, other: times(g, other), lambda g, x: times(g, x)), text=("g * other", "g * x"),
+    vjp=(formula(np.multiply, "other"), formula(np.multiply, "x")),
+    text=("g * other", "g * x"),
     domain=normal, aliases=("multiply",),
     doc="Return x * other.",
 )  # fmt: skip
 div = binary(
     "div", np.divide,
     vjp=(
-        lambda g, other: over(g, other),
-        lambda g, x, other: kernels.div_backward_other(g, x, other),
+        formula(np.divide, "other"),
+        kernels.div_backward_other,
     ),
     text=("g / other", "-g * x / other**2"),
     domain=(normal, away_from(0.0)), real=True, aliases=("divide", "true_divide"),
@@ -162,7 +164,7 @@ pow = binary(
 )  # fmt: skip
 remainder = binary(
     "remainder", _remainder,
-    vjp=(lambda g: g, lambda g, x, other: -g * np.floor_divide(x, other)),
+    vjp=(upstream, lambda g, x, other: -g * np.floor_divide(x, other)),
     text=("g", "-g * (x // other)"),
     domain=(uniform(3.2, 3.8), uniform(0.9, 1.05)), analytic=False,
     kink=lambda x, other: (x / other - np.round(x / other),),
@@ -171,7 +173,7 @@ remainder = binary(
 )  # fmt: skip
 fmod = binary(
     "fmod", _fmod,
-    vjp=(lambda g: g, lambda g, x, other: -g * np.trunc(x / other)),
+    vjp=(upstream, lambda g, x, other: -g * np.trunc(x / other)),
     text=("g", "-g * trunc(x / other)"),
     domain=(uniform(3.2, 3.8), uniform(0.9, 1.05)), analytic=False,
     kink=lambda x, other: (x / other - np.round(x / other),),
@@ -180,7 +182,7 @@ fmod = binary(
 )  # fmt: skip
 neg = unary(
     "neg", np.negative,
-    vjp=lambda g: minus(g), text="-g",
+    vjp=formula(np.negative), text="-g",
     domain=normal, real=False, aliases=("negative",),
     booleans="use ~ or logical_not, or multiply by 1.0 for numbers",
     doc="Return -x.",
@@ -199,7 +201,7 @@ square = unary(
 )  # fmt: skip
 abs = unary(
     "abs", np.abs,
-    vjp=lambda g, x: kernels.abs_backward(g, x), text="g * sign(x)",
+    vjp=kernels.abs_backward, text="g * sign(x)",
     domain=away_from(0.0), real=False, analytic=False,
     kink=lambda x: (x,), at_kink="0", aliases=("absolute",),
     doc="Return the absolute value.",
@@ -244,7 +246,7 @@ addcmul = Operation(
     "addcmul(x, tensor1, tensor2, value=1)",
     lambda x, tensor1, tensor2, value: x + value * tensor1 * tensor2,
     vjp={
-        "x": lambda g: g,
+        "x": upstream,
         "tensor1": lambda g, tensor2, value: g * (value * tensor2),
         "tensor2": lambda g, tensor1, value: g * (value * tensor1),
     },
@@ -260,7 +262,7 @@ addcdiv = Operation(
     "addcdiv(x, tensor1, tensor2, value=1)",
     lambda x, tensor1, tensor2, value: x + value * (tensor1 / tensor2),
     vjp={
-        "x": lambda g: g,
+        "x": upstream,
         "tensor1": lambda g, tensor2, value: g * (value / tensor2),
         "tensor2": lambda g, tensor1, tensor2, value: -g * (value / tensor2) * (tensor1 / tensor2),
     },
@@ -293,7 +295,7 @@ rsqrt = unary(
 )  # fmt: skip
 exp = unary(
     "exp", np.exp,
-    vjp=lambda g, out: times(g, out), text="g * out",
+    vjp=formula(np.multiply, "out"), text="g * out",
     domain=normal,
     doc="Return e ** x.",
 )  # fmt: skip
@@ -311,7 +313,7 @@ expm1 = unary(
 )  # fmt: skip
 log = unary(
     "log", np.log,
-    vjp=lambda g, x: over(g, x), text="g / x",
+    vjp=formula(np.divide, "x"), text="g / x",
     domain=positive, convention="inf at 0",
     doc="Return the natural logarithm.",
 )  # fmt: skip
@@ -360,13 +362,13 @@ hypot = binary(
 
 sin = unary(
     "sin", np.sin,
-    vjp=lambda g, x: times(g, np.cos(x)), text="g * cos(x)",
+    vjp=lambda g, x, *, times=times: times(g, np.cos(x)), text="g * cos(x)",
     domain=normal,
     doc="Return the sine of x, in radians.",
 )  # fmt: skip
 cos = unary(
     "cos", np.cos,
-    vjp=lambda g, x: times(minus(g), np.sin(x)), text="-g * sin(x)",
+    vjp=lambda g, x, *, times=times: times(np.negative(g), np.sin(x)), text="-g * sin(x)",
     domain=normal,
     doc="Return the cosine of x, in radians.",
 )  # fmt: skip
@@ -422,7 +424,7 @@ cosh = unary(
 )  # fmt: skip
 tanh = unary(
     "tanh", np.tanh,
-    vjp=lambda g, out: kernels.tanh_backward(g, out), text="g * (1 - out**2)",
+    vjp=kernels.tanh_backward, text="g * (1 - out**2)",
     domain=normal,
     doc="Return the hyperbolic tangent.",
 )  # fmt: skip

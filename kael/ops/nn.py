@@ -11,6 +11,7 @@ import numpy as np
 
 from kael import kernels, shapes
 from kael.errors import KaelValueError
+from kael.kernels import small
 from kael.ops.arguments import Arguments, one_dim, require_floating, require_integers, shift_dim
 from kael.ops.declare import Operation, composite
 from kael.ops.linalg import matmul
@@ -55,7 +56,8 @@ softmax = Operation(
     "softmax(x, dim)", kernels.softmax,
     vjp={"x": lambda g, out, dim: kernels.softmax_backward(g, out, dim)},
     text={"x": "out * (g - sum(g * out, dim, True))"},
-    prepare=one_dim("softmax", floating=True), batch=shift_dim(), analytic=True,
+    prepare=one_dim("softmax", floating=True), small=small.softmax,
+    batch=shift_dim(), analytic=True,
     samples=_row_samples, family="nn", convention="a slice that is all -inf is NaN",
     doc="Return exp(x) / sum(exp(x)) along a dim, shifted by the maximum.",
 )  # fmt: skip
@@ -63,7 +65,8 @@ log_softmax = Operation(
     "log_softmax(x, dim)", kernels.log_softmax,
     vjp={"x": lambda g, out, dim: kernels.log_softmax_backward(g, out, dim)},
     text={"x": "g - exp(out) * sum(g, dim, True)"},
-    prepare=one_dim("log_softmax", floating=True), batch=shift_dim(), analytic=True,
+    prepare=one_dim("log_softmax", floating=True), small=small.log_softmax,
+    batch=shift_dim(), analytic=True,
     samples=_row_samples, family="nn", convention="a slice that is all -inf is NaN",
     doc="Return log(softmax(x)) along a dim without forming the softmax.",
 )  # fmt: skip

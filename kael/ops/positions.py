@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from kael import kernels, shapes
+from kael.engine.formula import upstream
 from kael.errors import KaelIndexError, KaelValueError
-from kael.ops.arguments import Arguments, Prepare, require_integers, shift_dim
+from kael.kernels import small
+from kael.ops.arguments import Arguments, ByForm, Prepare, require_integers, shift_dim
 from kael.ops.declare import Operation, composite
 from kael.ops.index import index as read
 from kael.ops.samples import Sample, normal
@@ -169,7 +171,7 @@ gather = Operation(
         "index": None,
     },
     text={"x": "scatter_add(0 * x, dim, index, g)"},
-    prepare=_prepare_gather, batch=shift_dim(), analytic=True,
+    prepare=ByForm(_prepare_gather), small=small.gather, batch=shift_dim(), analytic=True,
     samples=lambda rng: [
         Sample((normal(rng, (4,)), np.array([1, 1, 3])), {"dim": 0}),
         Sample((normal(rng, (3, 4)), rng.integers(0, 4, (3, 2))), {"dim": 1}),
@@ -194,7 +196,7 @@ scatter = Operation(
 )  # fmt: skip
 scatter_add = Operation(
     "scatter_add(x, dim, index, src)", _scatter_add,
-    vjp={"x": lambda g: g, "index": None, "src": _scatter_add_source},
+    vjp={"x": upstream, "index": None, "src": _scatter_add_source},
     text={"x": "g", "src": "gather(g, dim, index)"},
     prepare=_prepare_scatter("scatter_add"), broadcasts=True, promotes=("x", "src"),
     batch=shift_dim(), analytic=True,
@@ -228,7 +230,7 @@ index_select = Operation(
 index_add = Operation(
     "index_add(x, dim, index, source, alpha=1)", _index_add,
     vjp={
-        "x": lambda g: g,
+        "x": upstream,
         "index": None,
         "source": lambda g, dim, index, alpha: (
             alpha * kernels.index_select(g, dim, _line(index))

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from kael import dtypes, kernels
+from kael.kernels import small
 from kael.kernels.axes import from_rows, last_rows
 from kael.ops.arguments import several_dims, shift_dim
+from kael.ops.calling import compile_call
 from kael.ops.declare import Operation
 from kael.ops.math import maximum, minimum
 from kael.ops.samples import Domain, Sample, away_from, distinct, normal
@@ -128,7 +130,7 @@ def reduction_samples(
 
 def _elementwise_with_two(reduction: Operation, elementwise: Operation) -> None:
     """Let max(a, b) with a tensor in second place be the elementwise maximum, as in PyTorch."""
-    reduce = cache(reduction.make_function)  # when first called, as every operation's
+    reduce = cache(partial(compile_call, reduction))  # when first called, as every operation's
 
     def call(*args: Any, **kwargs: Any) -> Tensor:
         if "other" in kwargs or (len(args) == 2 and isinstance(args[1], (Tensor, np.ndarray))):
@@ -142,7 +144,7 @@ sum = Operation(
     "sum(x, dim=None, keepdim=False)", _sum,
     vjp={"x": lambda g, x_shape, dim, keepdim: _spread(g, x_shape, dim, keepdim)},
     text={"x": f"expand({G}, shape(x))"},
-    prepare=several_dims("sum"), batch=shift_dim(), analytic=True,
+    prepare=several_dims("sum"), small=small.sum, batch=shift_dim(), analytic=True,
     samples=reduction_samples(normal, empty=True), family="reduce",
     doc="Return the sum over dims; integers and booleans sum to int64, nothing sums to 0.",
 )  # fmt: skip
@@ -155,7 +157,8 @@ mean = Operation(
         )
     },
     text={"x": f"expand({G}, shape(x)) / {COUNT}"},
-    prepare=several_dims("mean", floating=True), batch=shift_dim(), analytic=True,
+    prepare=several_dims("mean", floating=True), small=small.mean,
+    batch=shift_dim(), analytic=True,
     samples=reduction_samples(normal), family="reduce", convention="NaN over nothing",
     doc="Return the mean over dims of a floating tensor.",
 )  # fmt: skip

@@ -87,7 +87,7 @@ def _xlogy_factor(g: Array, x: Array, other: Array) -> Array:
 
 erf = unary(
     "erf", kernels.erf,
-    vjp=lambda g, x: kernels.erf_backward(g, x), text="g * 2 / sqrt(pi) * exp(-x**2)",
+    vjp=kernels.erf_backward, text="g * 2 / sqrt(pi) * exp(-x**2)",
     domain=normal,
     doc="Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
 )  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kael import dtypes, shapes
+from kael.engine.formula import upstream
 from kael.errors import KaelIndexError, KaelValueError
 from kael.ops.arguments import (
     Arguments,
@@ -424,7 +425,7 @@ squeeze = Operation(
 )  # fmt: skip
 expand = Operation(
     "expand(x, *shape)", _expand,
-    vjp={"x": lambda g: g}, text={"x": "g"}, broadcasts=True,
+    vjp={"x": upstream}, text={"x": "g"}, broadcasts=True,
     prepare=_prepare_expand, analytic=True, view=True,
     batch=lambda arguments, _: ((-1, *arguments[0]),),
     samples=lambda rng: [
@@ -438,7 +439,7 @@ expand = Operation(
 )  # fmt: skip
 clone = Operation(
     "clone(x)", lambda x: x.copy(),
-    vjp={"x": lambda g: g}, text={"x": "g"},
+    vjp={"x": upstream}, text={"x": "g"},
     analytic=True, batch="elementwise",
     samples=lambda rng: unary_samples(rng, normal), family="view",
     doc="Return a copy with memory of its own.",

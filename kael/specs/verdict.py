@@ -269,7 +269,7 @@ def _verify_outside(
     def claimed(upstream: Any, *given: Any) -> Any:
         tensors = {name: Tensor(np.asarray(a)) for name, a in zip(names, given, strict=True)}
         for name, leaf in leaves.items():
-            tensors[name]._requires_grad = leaf.requires_grad
+            tensors[name].requires_grad_(leaf.requires_grad)
         parts = instance.outside_gradients(tensors, upstream)
         return tuple(parts[name] for name in names) if len(names) > 1 else parts[names[0]]
 

@@ -11,6 +11,7 @@ import kael
 from kael import KaelError, KaelTypeError, KaelValueError
 from kael.autograd import AccumulateGrad, FunctionNode, Node, backward
 from kael.engine.node import gradient_edge
+from kael.forms import form_of
 
 
 def leaf(values):
@@ -308,7 +309,7 @@ class BadNode(Node):
     def __init__(self, edges, gradient):
         self.edges = edges
         self.gradient = gradient
-        self.shape, self.dtype = (), np.dtype("float64")
+        self.form = form_of(np.zeros(()))
         self.retained, self.saved = None, ()
 
     def apply(self, upstream):

@@ -142,7 +142,7 @@ def send_back(case, outputs, expected):
         output.backward(kael.tensor(array(g, shape, dtype)), retain_graph=several)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("tier", ["auto", "numpy", "numba"])
 @pytest.mark.parametrize("name", CASES)
 def test_operation_matches_pytorch(name, tier):
     with tiers.only(tier):

@@ -33,7 +33,7 @@ def bound(op, arrays, arguments, requires=True):
     """The operands as leaves and the prepared arguments of a call, as the operation itself sees."""
     leaves = [Tensor(array) for array in arrays]
     for leaf in leaves:
-        leaf._requires_grad = requires and leaf.dtype.kind == "f"
+        leaf.requires_grad_(requires and leaf.dtype.kind == "f")
     inputs, plain = op.bind((), operands_by_name(op, leaves) | dict(arguments))
     return leaves, inputs, plain
 

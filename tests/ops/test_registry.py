@@ -72,7 +72,7 @@ WITHOUT_SIDES = {"hypot", "norm", "std", "sort", "topk", "median"}
 
 
 @EACH
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("tier", ["auto", "numpy", "numba"])
 def test_gradients_agree_with_differences(op, tier):
     with kernels.only(tier):
         must.check_gradients(op)
