@@ -11,6 +11,9 @@ from kael.checker.kinks import SURE, Tolerance, Verdict
 from kael.checker.model import BELOW_ATOL, MOST_FAILURES, Check, Failure, Finding, Kind, Status
 from kael.checker.subject import Subject
 
+NOT_FINITE = "the input is not finite there, and no step leads away from it"
+"""Why an entry has no numeric derivative at all."""
+
 
 def smallest_seen(compared: Compared, tolerance: Tolerance) -> float:
     """The smallest error in one entry that the rule would have called wrong, for every entry."""
@@ -122,9 +125,13 @@ def summarize(
             check.status = finding.status
         if status == "failed":
             check.failures = failures_of(finding, subject.output_shape)
-        elif verdict is not None and verdict.note:
-            index = list(_unravel(int(compared.entries[at[0]]), shape))
-            notes.append(f"element {index}: {verdict.note}")
+        else:
+            entry = int(compared.entries[at[0]])
+            note = None if verdict is None else verdict.note
+            if not np.isfinite(subject.arrays[which].reshape(-1)[entry]):
+                note = NOT_FINITE
+            if note:
+                notes.append(f"element {list(_unravel(entry, shape))}: {note}")
     if compared.doubt is not None:
         notes.append(compared.doubt)
         if check.status == "passed":

@@ -187,10 +187,13 @@ class _Search:
 
     def run(self) -> Directed:
         """Directions over groups of entries of like size, until nothing differs."""
-        finite = np.isfinite(self.walker.analytic).all(axis=1)
+        # No step leads away from an infinite input, and no sum with a NaN says anything.
+        finite = np.isfinite(self.walker.analytic).all(axis=1) & np.isfinite(self.walker.x)
         if not finite.all():
             self.found.differs = True
-            self.found.suspects += np.flatnonzero(~finite)[:MOST_SUSPECTS].tolist()
+            odd = np.flatnonzero(~finite)
+            self.found.suspects += odd[:MOST_SUSPECTS].tolist()
+            self.found.unseen += len(odd[MOST_SUSPECTS:])
         for entries in _by_size(self.walker, np.flatnonzero(finite)):
             self.group(entries)
             if self.found.unresolved or (self.agreed_only and self.found.differs):

@@ -29,12 +29,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kael import dtypes, kernels, shapes
-from kael.engine.formula import (
-    Formula,
-    Plan,
-    formula_parameters,
-    readable_names,
-)
+from kael.engine.formula import Formula, Plan, formula_parameters, readable_names
 from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.kernels.small import Made
