@@ -188,7 +188,7 @@ class _Search:
     def run(self) -> Directed:
         """Directions over groups of entries of like size, until nothing differs."""
         # No step leads away from an infinite input, and no sum with a NaN says anything.
-        finite = np.isfinite(self.walker.analytic).all(axis=1) & np.isfinite(self.walker.x)
+        finite = np.isfinite(_sizes(self.walker))
         if not finite.all():
             self.found.differs = True
             odd = np.flatnonzero(~finite)
@@ -262,9 +262,14 @@ class _Search:
         return signs
 
 
+def _sizes(walker: Walker) -> Floats:
+    """By how much each entry moves the result, on the scale of its steps."""
+    return np.asarray(np.abs(walker.analytic).max(axis=1, initial=0.0) * walker.scale)
+
+
 def _by_size(walker: Walker, entries: Array) -> list[Array]:
     """Groups of entries of like size, or the large ones would hide the small ones."""
-    size = np.abs(walker.analytic[entries]).max(axis=1) * walker.scale[entries]
+    size = _sizes(walker)[entries]
     largest = size.max(initial=0.0)
     small = (1e-5 if len(entries) < 1000 else 1e-4) * largest
     if len(entries) and size.min() >= small and largest > 0:
