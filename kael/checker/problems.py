@@ -423,9 +423,8 @@ class _Arrivals:
         for index, edge in enumerate(node.inputs):
             if not isinstance(edge, AccumulateGrad) or id(edge.leaf) not in self.index:
                 continue
-            if index < len(gradients) and gradients[index] is not None:
-                fitted = node.fit(np.asarray(gradients[index]), index)
-                self.found[self.index[id(edge.leaf)]].append((node, np.array(fitted)))
+            if gradients[index] is not None:
+                self.found[self.index[id(edge.leaf)]].append((node, np.array(gradients[index])))
 
 
 def uses_of(

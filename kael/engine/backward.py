@@ -112,7 +112,7 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
     node: Node = start
     upstream: Any = seed
     while True:
-        gradients: Sequence[Any]
+        gradients: tuple[Any, ...]
         if node.__class__ is AccumulateGrad:
             # Leaves apart: Python reads an attribute several times faster at a place that meets
             # one class alone.
@@ -136,9 +136,9 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
                 store_retained(node, upstream)
             if watch is not None:
                 watch.before(node, upstream)
-                gradients = node.apply(upstream)
+                gradients = fitted(node, node.inputs, node.apply(upstream))
                 watch.after(node, upstream, gradients)
-                proven = False
+                proven = True
             elif plan is not None:  # such a node does no more than call its plan
                 apply = plan.apply
                 gradients = apply(node, upstream)
@@ -187,7 +187,7 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
         node, upstream = ready.pop()
 
 
-def fitted(node: Node, edges: Sequence[Node | None], gradients: Sequence[Any]) -> Sequence[Any]:
+def fitted(node: Node, edges: Sequence[Node | None], gradients: Sequence[Any]) -> tuple[Any, ...]:
     """Return the gradients of a node in their inputs' shapes and dtypes, or refuse them."""
     found: list[Any] = []
     fits = True
@@ -202,7 +202,7 @@ def fitted(node: Node, edges: Sequence[Node | None], gradients: Sequence[Any]) -
     plan = node.plan
     if fits and plan is not None and plan.steady:
         plan.proven = True
-    return found
+    return tuple(found)
 
 
 def as_gradient(gradient: Any) -> Any:

@@ -39,6 +39,8 @@ from kael.errors import KaelError
 from kael.forms import form_of
 from kael.tensors import Storage, Tensor
 
+_KEPT_LAYOUTS = 256
+
 Array = np.ndarray[Any, Any]
 Formula = Callable[..., Any]
 Kernel = Callable[..., Any]
@@ -97,9 +99,11 @@ class Plan:
 
     __slots__ = ("apply", "arguments", "op", "proven", "run", "saves", "steady")
 
-    def __init__(self, op: Recordable, settled: Settled, arguments: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, op: Recordable, settled: Settled, arguments: tuple[Any, ...] | None = None
+    ) -> None:
         self.op = op
-        self.arguments = arguments
+        self.arguments = arguments  # where they are part of what the plan is known by
         self.steady = settled.steady
         self.proven = False
         self.saves = _names_read(settled.formulas)
@@ -109,6 +113,8 @@ class Plan:
         layout = (settled.needs, reads, spread, sums, settled.steady)
         make = op.layouts.get(layout)
         if make is None:
+            if len(op.layouts) >= _KEPT_LAYOUTS:  # lists of operands have many sets of needs
+                op.layouts.clear()
             make = op.layouts[layout] = _compile(op, settled, self.saves)
         self.run: Callable[..., Tensor]
         self.apply: Callable[[Node, Array], Gradients]
@@ -200,14 +206,6 @@ def _run_source(op: Recordable, settled: Settled, saves: tuple[str, ...]) -> lis
     names = [f"in{i}" for i in range(len(op.inputs))]
     each = "*inputs" if op.variadic else ", ".join(names)
     inputs = "inputs" if op.variadic else f"({each},)"
-    given = (
-        "[t._array for t in inputs]"
-        if op.variadic
-        else ", ".join(
-            f"in{i}._array" if at is None else f"in{i}._array.take(at{i})"
-            for i, at in enumerate(settled.spreads)
-        )
-    )
     arguments = "arguments" if op.arguments else "()"
     lines = [
         f"def run({'arguments, ' if op.arguments else ''}{each}):",
@@ -215,7 +213,7 @@ def _run_source(op: Recordable, settled: Settled, saves: tuple[str, ...]) -> lis
         "    here = state.here",
         "    quiet = here.run",
         "    try:",
-        f"        array = quiet(kernel, {given}{', *arguments' if op.arguments else ''})",
+        *(f"        {line}" for line in _compute_source(op, settled)),
         "    except KaelError:",
         "        raise",
         "    except Exception as error:",
@@ -268,6 +266,25 @@ def _run_source(op: Recordable, settled: Settled, saves: tuple[str, ...]) -> lis
         "    return out",
     ]
     return lines
+
+
+def _compute_source(op: Recordable, settled: Settled) -> list[str]:
+    """Return the lines that run the kernel, on operands that are spread where that pays."""
+    given = [f"in{i}._array" for i in range(len(op.inputs))]
+    arrays = "[t._array for t in inputs]" if op.variadic else ", ".join(given)
+    plainly = f"array = quiet(kernel, {arrays}{', *arguments' if op.arguments else ''})"
+    flags = [at is not None for at in settled.spreads]
+    if True not in flags:
+        return [plainly]
+    spread = [f"{x}.take(at{i})" if flags[i] else x for i, x in enumerate(given)]
+    lines = [f"array = quiet(kernel, {', '.join(spread)})"]
+    # Spread operands lie row by row, and so would the result: it lies as the whole operand does.
+    whole = [
+        f"{x}.flags.c_contiguous" for x, spread in zip(given, flags, strict=True) if not spread
+    ]
+    if not whole:
+        return lines
+    return [f"if {whole[0]}:", f"    {lines[0]}", "else:", f"    {plainly}"]
 
 
 def _apply_source(op: Recordable, settled: Settled, saves: tuple[str, ...]) -> list[str]:

@@ -27,7 +27,7 @@ class Watch(Protocol):
         """Called when the gradient of the node's output is complete."""
 
     def after(self, node: Node, upstream: Array, gradients: Gradients) -> None:
-        """Called with what the node returned, before it is checked and passed on."""
+        """Called with what goes to the node's inputs, in their shapes and dtypes."""
 
 
 def trace_line(node: Node, upstream: Array) -> str:

@@ -6,7 +6,8 @@ than the arithmetic on a few entries and drives other code out of the processor'
 shapes alone, so it is made once. A function here takes forms and plain arguments and returns
 kernels that take arrays, or None where NumPy's own way is as good.
 
-Sums by `dot` round in another order than NumPy's; a broadcast gives the same bits.
+Sums by `dot` round in another order than NumPy's; a broadcast gives the same bits. Results lie in
+memory as NumPy's would: row by row here, so operands that lie otherwise are left to NumPy.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from kael.forms import Form
+from kael.kernels import reductions, rows
 from kael.kernels.axes import Array
 from kael.kernels.rows import check_index
 
@@ -39,7 +41,8 @@ def is_small(form: Form) -> bool:
 def spreads(one: Form, other: Form) -> tuple[Array | None, Array | None]:
     """Where `take` finds the entries of each of two operands once they are broadcast together.
 
-    None for one that needs no broadcasting, or is not small.
+    None for one that needs no broadcasting, or is not small. Only an operand that extends along one
+    dim at most is spread, since its own order in memory says nothing of the result's.
     """
     if one.shape == other.shape or not (is_small(one) and is_small(other)):
         return None, None
@@ -48,6 +51,9 @@ def spreads(one: Form, other: Form) -> tuple[Array | None, Array | None]:
     except ValueError:
         return None, None
     if math.prod(shape) > ENTRIES:
+        return None, None
+    spread = [form.shape for form in (one, other) if form.shape != shape]
+    if any(len(own) - own.count(1) > 1 for own in spread):
         return None, None
     return (
         None if one.shape == shape else positions(one.shape, shape),
@@ -114,6 +120,8 @@ def log_softmax(x: Form, dim: int) -> Made:
     subtract, add, multiply, exp, log = np.subtract, np.add, np.multiply, np.exp, np.log
 
     def forward(x: Array, dim: int) -> Any:
+        if not x.flags.c_contiguous:
+            return rows.log_softmax(x, dim)
         top = x.take(add(x.argmax(-1), starts))  # at the first NaN, if any
         out = subtract(x, top.take(spread))
         return subtract(out, log(exp(out).dot(ones)).take(spread), out)
@@ -134,6 +142,8 @@ def softmax(x: Form, dim: int) -> Made:
     subtract, add, multiply, exp = np.subtract, np.add, np.multiply, np.exp
 
     def forward(x: Array, dim: int) -> Any:
+        if not x.flags.c_contiguous:
+            return rows.softmax(x, dim)
         top = x.take(add(x.argmax(-1), starts))
         out = subtract(x, top.take(spread))
         exp(out, out)
@@ -148,15 +158,15 @@ def softmax(x: Form, dim: int) -> Made:
 
 def sum(x: Form, dim: Shape, keepdim: bool) -> Made:
     """The kernels of a sum over all dims, the last or, of a matrix, the first."""
-    return _reduction(x, dim, keepdim, None)
+    return _reduction(x, dim, keepdim, None, reductions.sum)
 
 
 def mean(x: Form, dim: Shape, keepdim: bool) -> Made:
     """The kernels of a mean over all dims, the last or, of a matrix, the first."""
-    return _reduction(x, dim, keepdim, math.prod([x.shape[d] for d in dim]))
+    return _reduction(x, dim, keepdim, math.prod([x.shape[d] for d in dim]), reductions.mean)
 
 
-def _reduction(x: Form, dim: Shape, keepdim: bool, divisor: int | None) -> Made:
+def _reduction(x: Form, dim: Shape, keepdim: bool, divisor: int | None, general: Kernel) -> Made:
     if not is_small(x):
         return None
     shape, ndim, dtype = x.shape, len(x.shape), x.dtype
@@ -186,6 +196,8 @@ def _reduction(x: Form, dim: Shape, keepdim: bool, divisor: int | None) -> Made:
     spread = positions(kept, shape)
 
     def along(x: Array, dim: Shape, keepdim: bool) -> Any:
+        if ndim > 2 and not x.flags.c_contiguous:
+            return general(x, dim, keepdim)
         total = x.dot(ones) if last else ones.dot(x)
         if by is not None:
             divide(total, by, total)
@@ -212,13 +224,18 @@ def gather(x: Form, index: Form, dim: int) -> Made:
     step = steps[dim]
     add, zeros = np.add, np.zeros
 
+    def places(index: Array) -> Any:
+        if step != 1:
+            index = index.astype(np.intp) * step  # beyond what a narrow integer holds
+        return add(index, starts)
+
     def forward(x: Array, index: Array, dim: int) -> Any:
         check_index("gather", index, size, "index", dim)
-        return x.take(add(index if step == 1 else index * step, starts))
+        return x.take(places(index))
 
     def backward(g: Array, x_shape: Shape, dim: int, index: Array) -> Any:
         out = zeros(shape, dtype)
-        out.put(add(index if step == 1 else index * step, starts), g)
+        out.put(places(index), g)
         return out
 
     return forward, (backward, None)

@@ -142,9 +142,18 @@ def _compiled(op: Operation, header: str, body: list[str]) -> Callable[..., Tens
     return call
 
 
-def can_be_kept(arguments: Sequence[Any], prepared: bool = False) -> bool:
-    """Tell whether a plan may be known by these arguments; prepared ones may be tuples of sizes."""
-    return all(a.__class__ in _KEPT or (prepared and a.__class__ is tuple) for a in arguments)
+def can_be_kept(arguments: Sequence[Any]) -> bool:
+    """Tell whether a plan may be known by these arguments of a call."""
+    return all(argument.__class__ in _KEPT for argument in arguments)
+
+
+def are_plain(arguments: Sequence[Any]) -> bool:
+    """Tell whether prepared arguments tell a plan: such as may be kept, and tuples of integers."""
+    return all(
+        argument.__class__ in _KEPT
+        or (argument.__class__ is tuple and {int}.issuperset(map(type, argument)))
+        for argument in arguments
+    )
 
 
 _constants: dict[tuple[dtypes.DType, float, type], Tensor] = {}

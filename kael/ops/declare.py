@@ -34,7 +34,14 @@ from kael.engine.grad_mode import state
 from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.kernels.small import Made
 from kael.ops.arguments import ByForm
-from kael.ops.calling import Absent, can_be_kept, compile_call, compile_operator, constant
+from kael.ops.calling import (
+    Absent,
+    are_plain,
+    can_be_kept,
+    compile_call,
+    compile_operator,
+    constant,
+)
 from kael.ops.registry import ALIASES, COMPOSITES, REGISTRY
 from kael.ops.samples import Domain, Sample, binary_samples, unary_samples
 from kael.ops.settle import settle
@@ -52,7 +59,7 @@ Small = Callable[..., Made]
 Samples = Callable[["np.random.Generator"], Iterable[Sample]]
 
 # How many plans an operation keeps: one for each set of forms, and of arguments where they count.
-_KEPT_PLANS = 1024
+_KEPT_PLANS = 256
 
 # Classes of plain arguments that no call has to convert or refuse.
 _PLAIN = frozenset((type(None), bool, int, float, tuple, list))
@@ -179,22 +186,19 @@ class Operation:
 
     def plan_for(self, inputs: tuple[Tensor, ...], arguments: Arguments) -> Plan:
         """Return the plan for prepared operands and arguments, made once for their forms."""
-        key: Any
-        known = False  # whether the key tells everything that a call's shapes follow from
+        forms = tuple([tensor.form for tensor in inputs])
+        # Whether the key tells everything that a call's shapes follow from.
+        known = not self.variadic and not arguments
+        key: Any = forms if len(forms) > 1 else forms[0]
         if self.variadic:
-            key = tuple([tensor.requires_grad for tensor in inputs])
-        else:
-            key = tuple([tensor.form for tensor in inputs])
-            if not arguments:
-                key = key if len(key) > 1 else key[0]
-                known = True
-            elif self.by_form and can_be_kept(arguments, prepared=True):
-                key = (*key, *arguments, *map(type, arguments))
-                known = True
+            key = tuple([form.requires_grad for form in forms])
+        elif arguments and self.by_form and are_plain(arguments):
+            # Marked, so that no arguments that a call gives are taken for prepared ones.
+            key, known = (Plan, *forms, *arguments), True
         plan = self.plans.get(key)
         if plan is None:
-            settled = settle(self, [tensor.form for tensor in inputs], arguments, known)
-            plan = Plan(self, settled, arguments)
+            settled = settle(self, forms, arguments, known)
+            plan = Plan(self, settled, arguments if known else None)
             self._keep(key, plan)
         return plan
 
@@ -380,7 +384,7 @@ class Operation:
         )
         plan = self.plan_for(inputs, arguments)
         plain = [given[name] for name in self.arguments]
-        if plan.arguments == arguments and can_be_kept(plain):
+        if plan.arguments is not None and can_be_kept(plain):
             key = [tensor.form for tensor in inputs]
             key += [part for value in plain for part in (value, value.__class__)]
             self._keep(tuple(key), plan)

@@ -73,7 +73,7 @@ def _of_a_list(op: Operation) -> Kernel:
 
 
 def _forget_plans() -> None:
-    for op in REGISTRY.values():
+    for op in list(REGISTRY.values()):  # other threads may be loading more
         op.plans.clear()
 
 

@@ -102,3 +102,11 @@ def test_AnomalyByEnvironment(monkeypatch):
         loss.backward()
     monkeypatch.setenv("KAEL_DETECT_ANOMALY", "0")
     nan_gradient()[1].backward()
+
+
+@pytest.mark.parametrize("size", [2, 2000])
+def test_a_sum_that_is_not_finite_is_the_fault_of_who_sums(size):
+    x = kael.tensor([1.0, -1.0] * (size // 2))
+    w = kael.tensor([1.0], requires_grad=True).exp()
+    with set_anomaly_detection(True), pytest.raises(KaelError, match="MulBackward returned NaN"):
+        (x * w).backward(kael.tensor([np.inf] * size))

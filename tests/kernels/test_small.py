@@ -94,6 +94,17 @@ def test_gather(shape, dim, dtype):
             forward(x, np.full_like(index, bad), dim)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_places_beyond_what_a_narrow_index_holds(dtype):
+    x = np.arange(400.0).reshape(4, 100)
+    index = np.full((1, 100), 3, dtype)
+    forward, (backward, _) = small.gather(form_of(x), form_of(index), 0)
+    np.testing.assert_array_equal(forward(x, index, 0), x[3:])
+    np.testing.assert_array_equal(
+        backward(np.ones((1, 100)), x.shape, 0, index).sum(1), [0, 0, 0, 100]
+    )
+
+
 def test_an_index_that_may_repeat_is_left_to_the_general_gather():
     x = form_of(np.ones((3, 4)))
     assert small.gather(x, form_of(np.zeros((3, 2), int)), 1) is None
@@ -103,7 +114,7 @@ def test_an_index_that_may_repeat_is_left_to_the_general_gather():
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [((2, 3), (3,)), ((3,), (2, 3)), ((2, 1), (1, 3)), ((2, 3), (2, 1)), ((4, 1, 2), (3, 1))],
+    [((2, 3), (3,)), ((3,), (2, 3)), ((2, 1), (1, 3)), ((2, 3), (2, 1)), ((4, 3, 2), (3, 1))],
 )
 def test_broadcast_operands_give_the_same_bits(one, other):
     x, y = drawn(one, "float64"), drawn(other, "float64", 1)
@@ -139,6 +150,8 @@ def test_what_is_large_or_empty_or_whole_is_left_to_numpy():
             None,
         )
     assert small.spreads(form_of(np.ones((2, 3))), form_of(np.ones((4, 3)))) == (None, None)
+    # Whose own order in memory could be the result's.
+    assert small.spreads(form_of(np.ones((4, 1, 2))), form_of(np.ones((3, 1)))) == (None, None)
     assert small.matmul(form_of(np.ones((2, 3))), form_of(np.ones((2, 3)))) is None
 
 

@@ -10,6 +10,7 @@ from kael import kernels
 from kael.ops import declare
 from kael.ops.registry import REGISTRY, lookup
 
+PLAIN = {type(None), bool, int, str, tuple}
 X = kael.tensor([[1.0, 2.0], [3.0, 4.0]])
 
 
@@ -47,6 +48,39 @@ def test_an_integer_limit_and_a_floating_one_differ():
         for limit in (2, 2.0):
             assert kael.clamp(whole, max=limit).tolist() == [1, 2]
             assert kael.clamp(kael.tensor([1.0, 5.0]), max=limit).dtype == kael.float64
+
+
+def test_tuples_of_other_numbers_are_other_arguments():
+    whole = kael.tensor([1, 2])
+    for _ in range(2):
+        assert kael.addcmul(whole, whole, whole, (1, 1)).dtype == kael.int64
+        assert kael.addcmul(whole, whole, whole, (1.0, 1.0)).dtype == kael.float64
+
+
+@pytest.mark.parametrize(
+    "slope",
+    [
+        lambda: ([0.5, 0.5],),
+        lambda: (np.array([0.5, 0.5]),),
+        lambda: [0.5, 0.5],
+        lambda: [kael.tensor([0.5, 0.5])],
+    ],
+)
+def test_arguments_that_no_plan_is_known_by(slope):
+    x = kael.tensor([1.0, -2.0])
+    for _ in range(3):
+        assert kael.leaky_relu(x, slope()).numpy().ravel().tolist() == [1, -1]
+
+
+def test_a_plan_keeps_no_array_of_a_call():
+    items = np.arange(1000)[::-1].copy()
+    found = kael.tensor(np.arange(1000.0))[items]
+    assert found.tolist()[0] == 999
+    plans = [plan for op in REGISTRY.values() for plan in op.plans.values()]
+    assert all({type(a) for a in plan.arguments or ()} <= PLAIN for plan in plans)
+    assert any(plan.arguments for plan in plans)
+    tuples = [a for plan in plans for a in plan.arguments or () if isinstance(a, tuple)]
+    assert {type(size) for sizes in tuples for size in sizes} <= {int}
 
 
 def test_zeros_of_either_sign_are_not_mixed_up():
@@ -109,6 +143,23 @@ def test_views_and_steps_of_one_form():
         )
 
 
+@pytest.mark.parametrize("rows", [3, 300])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + kael.ones(x.shape[1]),
+        lambda x: kael.ones(x.shape[1]) * x,
+        lambda x: x > kael.zeros(x.shape[0], 1),
+        lambda x: kael.softmax(x, 1),
+        lambda x: kael.log_softmax(x, 1),
+    ],
+)
+def test_results_lie_in_memory_as_their_operands_do(function, rows):
+    x = kael.tensor(np.arange(4.0 * rows).reshape(4, rows)).T  # column by column, at any size
+    assert not function(x).is_contiguous()
+    assert function(kael.tensor(x.numpy().copy("C"))).is_contiguous()
+
+
 def test_a_forced_tier_makes_new_plans():
     x = leaf([[0.5, -0.5], [1.0, 2.0]])
     before = kael.log_softmax(x, 1)
@@ -150,6 +201,23 @@ def test_threads_that_meet_new_forms_at_once():
         thread.join()
     assert len(found) == 8 * 29
     assert all(shaped and zero for _, shaped, zero in found)
+
+
+def test_operations_may_be_loaded_while_plans_are_forgotten():
+    class Loading:
+        plans = property(lambda self: self)
+
+        def clear(self):
+            REGISTRY.setdefault("loaded meanwhile", self)
+
+    REGISTRY["loading"] = Loading()
+    try:
+        with kernels.only("numpy"):
+            pass
+        assert "loaded meanwhile" in REGISTRY
+    finally:
+        for name in ("loading", "loaded meanwhile"):
+            REGISTRY.pop(name, None)
 
 
 def test_a_formula_of_the_wrong_shape_is_refused_however_often_it_runs():
