@@ -21,6 +21,10 @@ from kael.checker.subject import Subject
 Probe = Callable[[int, Array, Floats], tuple[Floats, Floats]]
 """(input, entries, signed steps) -> (steps really taken, outputs one row an entry)."""
 
+# A second step, relative to max(1, |x|), for entries that the first did not move.
+LONG = 1e-2
+GOLDEN = (math.sqrt(5) - 1) / 2
+
 MOST_LADDERS = 256
 MOST_HIDDEN = 48
 CONFIRMED = 12
@@ -200,6 +204,9 @@ def compare_entries(
             errors[block] = 2 * noise / width
             gaps[block] = np.abs(right / up - left / down)
         settled, hidden = _settle(analytic, numbers, errors, gaps, tolerance)
+        still = ((analytic == 0) & (numbers == 0) & (gaps == 0)).all(axis=1)
+        if still.any():
+            settled[still] &= ~_moved_further(subject, which, entries[still], x[still], heads)
     status = np.full((count, columns), "passed", dtype=object)
     verdicts: dict[tuple[int, int], Verdict] = {}
     if settled.all() and not fine:
@@ -346,6 +353,34 @@ def _moves(
     """Distance walked and f(x) - f(x-h), for steps that are negative."""
     taken, rows = probe(which, entries, steps)
     return -taken[:, None], -heads.moves(rows)
+
+
+def _moved_further(subject: Subject, which: int, entries: Array, x: Floats, heads: Heads) -> Array:
+    """Which heads move under a long step of an entry, after a short one did not move them.
+
+    A change below the rounding of a large value looks like none: 1e10 + x / 2 does not move by a
+    step of 1e-6. All entries move at once, by lengths that cannot cancel, and what moves is halved.
+    """
+    flat = subject.flat(which)
+    steps = LONG * np.maximum(1.0, x) * (0.5 + 0.5 * (np.arange(len(x)) * GOLDEN % 1))
+    moved = np.zeros((len(entries), heads.count), dtype=bool)
+    pending = [np.arange(len(entries))]
+    while pending:
+        rows = pending.pop()
+        before = flat[entries[rows]].copy()
+        found = np.zeros(heads.count, dtype=bool)
+        for side in (steps[rows], -steps[rows]):
+            flat[entries[rows]] = before + side
+            try:
+                change = heads.moves(subject.evaluate()[None])[0]
+            finally:
+                flat[entries[rows]] = before
+            found |= (change != 0) & np.isfinite(change)
+        if found.any() and len(rows) > 1:
+            pending += [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+        else:
+            moved[rows] = found
+    return moved
 
 
 def _look_closer(
