@@ -33,6 +33,12 @@ MOST_NUMBERS = 1 << 23
 WIDE = 4096
 """Outputs beyond which only those that move are kept."""
 
+LENGTH = 3e-4
+"""The step of a slope, as a share of an input of ordinary size."""
+
+SHARP = 1e-8
+"""The relative error of a slope that needs no other step."""
+
 ENOUGH = 3
 """Numbers that a rule must predict before it is believed."""
 
@@ -515,30 +521,56 @@ def measured(
     moved = list(arrays)
     moved[index] = work = arrays[index].copy()
     flat = work.reshape(-1)
-    rounding = 2.3e-16 * np.abs(value)
+
+    def output() -> Floats:
+        return _some(problem.output(moved), kept)
+
     for row, entry in enumerate(entries.tolist()):
-        x = float(flat[entry])
-        h = 3e-4 * (abs(x) if 0 < abs(x) < 1 else max(1.0, abs(x)))
-        rates = []
-        sides = []
-        for step in (h, h / 4):
-            flat[entry] = up = x + step
-            above = _some(problem.output(moved), kept)
-            flat[entry] = down = x - step
-            below = _some(problem.output(moved), kept)
-            rates.append((above - below) / (up - down))
-            sides.append(((above - value) / (up - x), (value - below) / (x - down)))
-        flat[entry] = x
-        slopes[row] = rates[1] + (rates[1] - rates[0]) / 15
-        errors[row] = np.abs(rates[1] - rates[0]) / 15 + 8 * rounding / h
-        gaps = [np.abs(right - left) for right, left in sides]
-        size = np.abs(slopes[row]) + np.abs(sides[1][0]) + 1e-300
-        # A gap that does not shrink with the step is a kink, one that does is curvature.
-        least = 1e-3 * size + 160 * rounding / h
-        bent[row] = bool(((gaps[1] > 0.5 * gaps[0]) & (gaps[1] > least)).any())
+        best = math.inf
+        for h in _lengths(float(flat[entry])):
+            slope, error, is_bent = _slope(output, flat, entry, h, value)
+            worst = float(error.max(initial=0.0))
+            if worst < best or math.isinf(best):
+                best, slopes[row], errors[row], bent[row] = worst, slope, error, is_bent
+            if worst <= SHARP * float(np.abs(slope).max(initial=0.0)):
+                break
     if not np.isfinite(slopes).all():
         return None
     return Point(label, arrays, entries, slopes, errors, bent, kept)
+
+
+def _lengths(x: float) -> Iterator[float]:
+    """Steps to try: a share of the input, and longer ones for where rounding drowns those."""
+    length = LENGTH * (abs(x) if 0 < abs(x) < 1 else max(1.0, abs(x)))
+    yield length
+    while length < 1e-3 * LENGTH:
+        length *= 1e3
+        yield length
+
+
+def _slope(
+    output: Callable[[], Floats], flat: Array, entry: int, h: float, value: Floats
+) -> tuple[Floats, Floats, bool]:
+    """The slopes of all outputs along one entry, their errors, and whether there is a kink."""
+    x = float(flat[entry])
+    rounding = 2.3e-16 * np.abs(value)
+    rates = []
+    sides = []
+    for step in (h, h / 4):
+        flat[entry] = up = x + step
+        above = output()
+        flat[entry] = down = x - step
+        below = output()
+        rates.append((above - below) / (up - down))
+        sides.append(((above - value) / (up - x), (value - below) / (x - down)))
+    flat[entry] = x
+    slope = rates[1] + (rates[1] - rates[0]) / 15
+    error = np.abs(rates[1] - rates[0]) / 15 + 8 * rounding / h
+    gaps = [np.abs(right - left) for right, left in sides]
+    size = np.abs(slope) + np.abs(sides[1][0]) + 1e-300
+    # A gap that does not shrink with the step is a kink, one that does is curvature.
+    least = 1e-3 * size + 160 * rounding / h
+    return slope, error, bool(((gaps[1] > 0.5 * gaps[0]) & (gaps[1] > least)).any())
 
 
 def _some(outputs: Floats, kept: Array | None) -> Floats:

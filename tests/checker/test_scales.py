@@ -98,3 +98,15 @@ def test_what_agrees_by_chance_only_is_said_to_be_unverified():
     function = given_by(lambda x: 1e-21 * kael.abs(x - 1) + 1e-12, lambda x: x * 0 + 1.01e-21)
     found = checked(function, [1.7])
     assert found.status != "passed" or any("not verified" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e-7, 1e-5, 1e-3, 1.0])
+@pytest.mark.parametrize("unit", ["ordinary", "own"])
+def test_a_factor_is_named_at_any_size_of_the_inputs(scale, unit):
+    size = scale if unit == "own" else 1.0
+    function = given_by(
+        lambda x: kael.sigmoid(x / size + 0.3),
+        lambda x: 2 * kael.sigmoid(x / size + 0.3) * kael.sigmoid(-x / size - 0.3) / size,
+    )
+    found = checked(function, [1.3 * scale, -0.7 * scale, 0.4 * scale])
+    assert any("is 2 times the right one" in note and "[factor]" in note for note in found.notes)
