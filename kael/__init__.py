@@ -12,6 +12,7 @@ Names are loaded when first used; operations come from their declarations in `ka
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from kael.version import __version__
@@ -85,7 +86,8 @@ def __getattr__(name: str) -> Any:
 
         found = lookup(name)
         if found is None or not found.is_function:
-            raise AttributeError(f"module 'kael' has no attribute {name!r}")
+            kael = sys.modules[__name__]
+            raise AttributeError(f"module 'kael' has no attribute {name!r}", name=name, obj=kael)
         value = found.function
     globals()[name] = value
     return value

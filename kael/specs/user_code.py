@@ -10,6 +10,7 @@ from kael import dtypes
 from kael.engine.grad_mode import state
 from kael.engine.sources import SourceLine, SourceText, user_line
 from kael.specs.place import Place, SpecError
+from kael.specs.spelling import suggest
 
 if TYPE_CHECKING:
     from kael.specs.model import Spec
@@ -124,8 +125,22 @@ def failure(error: BaseException, place: Place, what: str) -> SpecError:
     text = describe(error)
     message, _, rest = text.partition("\n")
     frames = user_frames(error, place.file)
-    detail = "\n".join(part for part in (*frames, rest) if part)
+    detail = "\n".join(part for part in (*frames, rest, _remedy(error)) if part)
     return SpecError(f"{what} raised {message}", place, detail=detail or None)
+
+
+def _remedy(error: BaseException) -> str:
+    """Return what to write instead, where that is known."""
+    if isinstance(error, TypeError) and "does not support ufuncs" in str(error):
+        return (
+            "a function of NumPy takes no tensors: use kael's (kael.tanh for np.tanh), or "
+            "x.numpy() where no gradient is meant to pass"
+        )
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if isinstance(error, AttributeError) and name and owner is not None:
+        meant = suggest(name[:100], dir(owner))
+        return f"did you mean '{meant}'?" if meant else ""
+    return ""
 
 
 def describe(error: BaseException) -> str:

@@ -343,6 +343,24 @@ def test_a_severed_graph_is_an_error(file: Any, result: str, message: str) -> No
     assert str(caught.value).startswith("loss.py:3:1: ")
 
 
+@pytest.mark.parametrize(
+    ("result", "remedy"),
+    [
+        ("kael.tahnh(x)", "did you mean 'tanh'?"),
+        ("x.tahnh()", "did you mean 'tanh'?"),
+        ("np.tanh(x)", "a function of NumPy takes no tensors: use kael's (kael.tanh for np.tanh)"),
+        ("kael.zzzzzzzz", None),
+    ],
+)
+def test_what_to_write_instead(file: Any, result: str, remedy: str | None) -> None:
+    text = f"import kael, numpy as np\n@kael.spec(x=[1.0])\ndef f(x):\n    return {result}\n"
+    instance = base(file(text))
+    with pytest.raises(SpecError) as caught:
+        instance.forward(instance.leaves())
+    last = str(caught.value).splitlines()[-1].strip()
+    assert last.startswith(remedy) if remedy else "did you mean" not in str(caught.value)
+
+
 def test_prints_go_to_stderr(file: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = "import kael\nprint('loading')\n@kael.spec(x=1)\ndef f(x):\n    print('running')\n    return x\n"
     instance = base(file(text))
