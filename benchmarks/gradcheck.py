@@ -23,7 +23,7 @@ import numpy as np
 import kael
 from kael.autograd import gradcheck
 
-REPEAT = 7
+REPEAT = 25
 
 
 def timed(run: Callable[[], Any], repeat: int) -> float:
