@@ -29,6 +29,9 @@ def examine(trial: Trial, name: str, claim: Any, given: Any) -> None:
     """Compare the claimed gradient of one input, under a given upstream gradient or ones."""
     ex, subject = trial.ex, trial.subject
     if name not in subject.names:
+        trial.report.notes.append(
+            f"the derivative claimed for {name} is not compared: no gradient of {name} is asked for"
+        )
         return
     which = subject.names.index(name)
     shape = subject.arrays[which].shape

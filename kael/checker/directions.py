@@ -109,7 +109,10 @@ class Walker:
     def norm(self, entries: Array) -> Floats:
         """The scale of a sum over these entries with random signs, one number a head."""
         terms = self.analytic[entries] * self.scale[entries, None]
-        return np.asarray(np.sqrt((terms * terms).sum(axis=0)))
+        # Scaled first: the square of a large term need not exist.
+        unit = float(np.abs(terms).max(initial=0.0)) or 1.0
+        terms /= unit
+        return np.asarray(unit * np.sqrt((terms * terms).sum(axis=0)))
 
     def excess(self, entries: Array, signs: Floats, step: float) -> tuple[Floats, Floats, Floats]:
         """What f changes by to either side beyond the prediction, and the rounding in it."""
@@ -295,7 +298,7 @@ def _agrees(
         right, left, noise = walker.excess(entries, signs, _FIRST[-1])
         off = np.abs(right + left) / (2 * _FIRST[-1])
         quick = SURE * (drift + 2 * noise / _FIRST[-1]) + walker.floor * norm
-        if (off <= quick).all():
+        if ((off <= quick) & np.isfinite(quick)).all():
             found.saw(quick, off)
             return True, drift
     ladders = walker.climb(entries, signs, _FIRST)
@@ -316,8 +319,10 @@ def _agrees(
         values = np.array([abs(e.value) for e in estimates])
         errors = np.array([e.error for e in estimates])
         allowed = np.maximum(SURE * errors, walker.floor * norm)
-        fits = bool((values <= allowed).all())
+        # What is off by an unknown amount agrees with nothing.
+        fits = bool(((values <= allowed) & np.isfinite(allowed)).all())
         if fits and not norm.any() and not values.any():
+            found.saw(allowed, values)
             return True, None
         dull = more is None and bool((allowed > SURE * wanted + 1e-300).any())
         if fits and not dull:

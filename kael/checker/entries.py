@@ -190,6 +190,7 @@ def compare_entries(
     settled = np.zeros((count, columns), dtype=bool)
     hidden = np.zeros((count, columns), dtype=bool)
     gaps = np.zeros((count, columns))
+    verdicts: dict[tuple[int, int], Verdict] = {}
     if fine:
         errors[:] = math.inf
         numbers[:] = math.nan
@@ -207,8 +208,13 @@ def compare_entries(
         still = ((analytic == 0) & (numbers == 0) & (gaps == 0)).all(axis=1)
         if still.any():
             settled[still] &= ~_moved_further(subject, which, entries[still], x[still], heads)
+            # What even such a step would not show of a large value is not verified.
+            drowned = errors * (steps / (LONG * np.maximum(1.0, x)))[:, None]
+            dull = still[:, None] & settled & (SURE * drowned > tolerance.atol)
+            for row, column in zip(*np.nonzero(dull), strict=True):
+                unseen = float(drowned[row, column])
+                verdicts[row, column] = Verdict("passed", 0.0, unseen, unverified=True)
     status = np.full((count, columns), "passed", dtype=object)
-    verdicts: dict[tuple[int, int], Verdict] = {}
     if settled.all() and not fine:
         return _compared(entries, analytic, numbers, errors, status, verdicts)
     status[~settled] = "inconclusive"
@@ -368,15 +374,16 @@ def _moved_further(subject: Subject, which: int, entries: Array, x: Floats, head
     while pending:
         rows = pending.pop()
         before = flat[entries[rows]].copy()
-        found = np.zeros(heads.count, dtype=bool)
+        found, lost = np.zeros(heads.count, dtype=bool), False
         for side in (steps[rows], -steps[rows]):
             flat[entries[rows]] = before + side
             try:
                 change = heads.moves(subject.evaluate()[None])[0]
             finally:
                 flat[entries[rows]] = before
+            lost |= not np.isfinite(change).all()
             found |= (change != 0) & np.isfinite(change)
-        if found.any() and len(rows) > 1:
+        if (found.any() or lost) and len(rows) > 1:
             pending += [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
         else:
             moved[rows] = found

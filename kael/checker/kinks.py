@@ -311,7 +311,7 @@ def _infinite_slope(
     if math.isinf(analytic) and all(analytic * s > 0 for s in signs):
         note = "the slope is infinite here, as the analytic value says"
         return Verdict("passed", infinity, 0.0, "infinite", None, note)
-    if len(signs) == 2 and signs[0] != signs[1]:
+    if len(signs) == 2 and signs[0] != signs[1] and math.isfinite(analytic):
         # A cusp such as sqrt(abs(x)): every finite value lies between the two slopes.
         return Verdict("passed", 0.0, 0.0, "kink", "kink", left=-infinity, right=infinity)
     note = "the slope grows without bound as the step shrinks: there is no finite derivative here"
