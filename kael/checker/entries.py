@@ -22,7 +22,7 @@ Probe = Callable[[int, Array, Floats], tuple[Floats, Floats]]
 """(input, entries, signed steps) -> (steps really taken, outputs one row an entry)."""
 
 # A second step, relative to max(1, |x|), for entries that the first did not move.
-LONG = 1e-2
+LONG = 1e-3
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 MOST_LADDERS = 256
@@ -207,10 +207,13 @@ def compare_entries(
         settled, hidden = _settle(analytic, numbers, errors, gaps, tolerance)
         still = ((analytic == 0) & (numbers == 0) & (gaps == 0)).all(axis=1)
         if still.any():
-            settled[still] &= ~_moved_further(subject, which, entries[still], x[still], heads)
+            far = LONG * np.maximum(1.0, x)
+            drowned = SURE * errors * (steps / far)[:, None]
+            if (drowned[still] > tolerance.atol).any():
+                far, drowned = 10 * far, drowned / 10
+            settled[still] &= ~_moved_further(subject, which, entries[still], far[still], heads)
             # What even such a step would not show of a large value is not verified.
-            drowned = errors * (steps / (LONG * np.maximum(1.0, x)))[:, None]
-            dull = still[:, None] & settled & (SURE * drowned > tolerance.atol)
+            dull = still[:, None] & settled & (drowned > tolerance.atol)
             for row, column in zip(*np.nonzero(dull), strict=True):
                 unseen = float(drowned[row, column])
                 verdicts[row, column] = Verdict("passed", 0.0, unseen, unverified=True)
@@ -361,14 +364,16 @@ def _moves(
     return -taken[:, None], -heads.moves(rows)
 
 
-def _moved_further(subject: Subject, which: int, entries: Array, x: Floats, heads: Heads) -> Array:
+def _moved_further(
+    subject: Subject, which: int, entries: Array, lengths: Floats, heads: Heads
+) -> Array:
     """Which heads move under a long step of an entry, after a short one did not move them.
 
     A change below the rounding of a large value looks like none: 1e10 + x / 2 does not move by a
     step of 1e-6. All entries move at once, by lengths that cannot cancel, and what moves is halved.
     """
     flat = subject.flat(which)
-    steps = LONG * np.maximum(1.0, x) * (0.5 + 0.5 * (np.arange(len(x)) * GOLDEN % 1))
+    steps = lengths * (0.5 + 0.5 * (np.arange(len(lengths)) * GOLDEN % 1))
     moved = np.zeros((len(entries), heads.count), dtype=bool)
     pending = [np.arange(len(entries))]
     while pending:
