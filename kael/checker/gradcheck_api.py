@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -101,9 +102,17 @@ def _require_checkable(inputs: Sequence[Any], options: GradcheckOptions) -> None
             raise KaelError(f"gradcheck inputs must be leaves, input {position} is not one")
         if not tensor.requires_grad:
             raise KaelError(f"gradcheck inputs must require grad, input {position} does not")
+        steps = zip(tensor.shape, tensor._array.strides, strict=True)
+        if any(size > 1 and step == 0 for size, step in steps):
+            raise KaelError(f"input {position} is expanded, its elements share memory: clone() it")
         wanted += 1
     if not wanted:
         raise KaelError("gradcheck inputs must require grad, and there is none that can")
+    for (one, x), (other, y) in combinations(enumerate(inputs), 2):
+        if x is not y and np.may_share_memory(x._array, y._array):
+            raise KaelError(
+                f"inputs {one} and {other} share memory, so one moves with the other: clone() one"
+            )
 
 
 def _converted(tensor: Tensor, dtype: Any) -> Tensor:

@@ -397,14 +397,12 @@ def leaf_of(array: Array) -> Tensor:
 
 def gradients_of(output: Tensor, leaves: Sequence[Tensor], upstream: Floats) -> list[Array]:
     """The gradients of fresh leaves, zeros where none arrived."""
+    found: dict[Tensor, Array] = {}
     if output.requires_grad:
         seed = upstream.reshape(output.shape).astype(output.dtype)
-        backward(output, Tensor(seed))
+        backward(output, Tensor(seed), into=found)
     return [
-        np.zeros(leaf.shape)
-        if leaf._grad is None
-        else np.array(leaf._grad._array, dtype=np.float64)
-        for leaf in leaves
+        found[leaf].astype(np.float64) if leaf in found else np.zeros(leaf.shape) for leaf in leaves
     ]
 
 
@@ -461,7 +459,7 @@ def uses_of(
         if not isinstance(output, Tensor) or not output.requires_grad:
             return None
         seed = upstream.reshape(output.shape).astype(output.dtype)
-        backward(output, Tensor(seed), watch=watch)
+        backward(output, Tensor(seed), watch=watch, into={})
     except KaelError:
         return None
     return [

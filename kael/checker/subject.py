@@ -138,6 +138,7 @@ class TensorSubject(Subject):
             return self.beside(error)
         if not isinstance(output, Tensor):
             _refuse_output(output)
+        _require_shape(output.shape, self.output_shape)
         # A copy: the output may be a view of the very input that is being moved.
         return np.array(output._array, dtype=np.float64).reshape(-1)
 
@@ -198,19 +199,14 @@ class TensorSubject(Subject):
                 results.append((node, output._array))
 
         arrivals = _Arrivals()
-        leaves = [self.moved[position] for position in self.positions]
-        grads = [leaf._grad for leaf in leaves]
-        try:
-            with enable_grad(), observing(observe):
-                output = self.function(*self.moved)
-            self.evaluations += 1
-            if not output.requires_grad:
-                return []
-            seed = Tensor(upstream.reshape(output.shape).astype(output.dtype))
-            backward(output, seed, watch=arrivals)
-        finally:
-            for leaf, grad in zip(leaves, grads, strict=True):
-                leaf._grad = grad
+        with enable_grad(), observing(observe):
+            output = self.function(*self.moved)
+        self.evaluations += 1
+        if not output.requires_grad:
+            return []
+        seed = Tensor(upstream.reshape(output.shape).astype(output.dtype))
+        # The output may be one that the function keeps and hands out again.
+        backward(output, seed, retain_graph=True, watch=arrivals, into={})
         found = []
         for node, value in results:
             arrived = arrivals.at.get(node)
@@ -231,16 +227,11 @@ class TensorSubject(Subject):
         assert self.output is not None
         if not self.output.requires_grad:
             return [None] * len(self.leaves)
-        kept = [leaf._grad for leaf in self.leaves]
-        for leaf in self.leaves:
-            leaf._grad = None
-        try:
-            seed = upstream.reshape(self.output_shape).astype(self.output.dtype)
-            backward(self.output, Tensor(seed), retain_graph=True)
-            return [None if leaf._grad is None else leaf._grad._array for leaf in self.leaves]
-        finally:
-            for leaf, grad in zip(self.leaves, kept, strict=True):
-                leaf._grad = grad
+        seed = upstream.reshape(self.output_shape).astype(self.output.dtype)
+        # Other tensors may take part too, a model's parameters: nobody's grad is touched.
+        found: dict[Tensor, Array] = {}
+        backward(self.output, Tensor(seed), retain_graph=True, into=found)
+        return [found.get(leaf) for leaf in self.leaves]
 
 
 class _Arrivals:
@@ -303,6 +294,7 @@ class OutsideSubject(Subject):
         except Exception as error:
             # math.log(-1) raises where NumPy gives NaN.
             return self.beside(error)
+        _require_shape(np.shape(output), self.output_shape)
         return np.array(output, dtype=np.float64).reshape(-1)
 
     def record(self) -> Floats:
@@ -336,6 +328,9 @@ class OutsideSubject(Subject):
             raise KaelValueError(
                 f"the claimed gradient has {len(parts)} parts for {len(self.arrays)} inputs"
             )
+        for name, part in zip(self.names, parts, strict=True):
+            if np.iscomplexobj(part):
+                raise KaelTypeError(f"the claimed gradient of {name} must be real, got complex")
         claimed = [None if part is None else np.array(part, dtype=np.float64) for part in parts]
         for name, array, part in zip(self.names, self.arrays, claimed, strict=True):
             if part is not None and part.shape != array.shape:
@@ -355,6 +350,14 @@ def _widened(tensor: Tensor) -> Tensor:
     if tensor._array.dtype.kind != "f":
         return tensor
     return Tensor(tensor._array.astype(np.float64)).requires_grad_(tensor.requires_grad)
+
+
+def _require_shape(found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if found != expected:
+        raise KaelValueError(
+            f"the output's shape is {list(expected)} at the given point and {list(found)} right "
+            "beside it\na function whose shape depends on its values has no derivative there"
+        )
 
 
 def _refuse_output(output: object) -> None:

@@ -23,12 +23,14 @@ def backward(
     retain_graph: bool = False,
     *,
     watch: Watch | None = None,
+    into: dict[Tensor, Array] | None = None,
 ) -> None:
     """Add the gradient of `root` with respect to every leaf into the leaves' `grad`.
 
     `gradient` is the upstream gradient, with the root's shape (a tensor, array, list or number);
     a root of one element needs none. Unless `retain_graph`, saved values are freed node by node,
     and a second backward through the same graph is an error. `watch` sees each node run.
+    With `into` the leaves' own `grad` is left alone: their gradients are put there.
 
     Raises `KaelError` when the root requires no gradient or a node was released, and
     `KaelValueError` for a gradient of the wrong shape.
@@ -46,7 +48,7 @@ def backward(
     here = state.here
     recording, here.grad_enabled = here.grad_enabled, False
     try:
-        walk(start, seed, retain_graph, watch_of_this_backward(watch))
+        walk(start, seed, retain_graph, watch_of_this_backward(watch), into)
     finally:
         here.grad_enabled = recording
 
@@ -103,7 +105,13 @@ def count_shared(start: Node) -> dict[Node, int]:
 
 # One guard for the whole walk: formulas meet 1/0 and inf - inf without a warning.
 @np.errstate(all="ignore")
-def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> None:
+def walk(
+    start: Node,
+    seed: Array,
+    retain_graph: bool,
+    watch: Watch | None,
+    into: dict[Tensor, Array] | None = None,
+) -> None:
     """Run every node below `start` once all gradients of its output have arrived."""
     waiting = count_shared(start)
     sums: dict[Node, Any] = {}
@@ -119,7 +127,10 @@ def walk(start: Node, seed: Array, retain_graph: bool, watch: Watch | None) -> N
             if upstream is not None:
                 if watch is not None:
                     watch.before(node, upstream)
-                node.apply(upstream)
+                if into is None:
+                    node.apply(upstream)
+                else:
+                    into[node.leaf] = np.array(upstream)  # others may hold the same array
                 if watch is not None:
                     watch.after(node, upstream, ())
             if not ready:

@@ -214,6 +214,8 @@ def _read_backward(g: Array, x_shape: Dims, items: Items) -> Array:
 def _items_batch(arguments: Arguments, _: Shapes) -> Arguments | None:
     (items,) = arguments
     at = _arrays(items)
+    if any(items[i].dtype.kind == "b" for i in at):
+        return None  # a mask follows from values, which differ from call to call
     # Index arrays with a gap between them put their dims in front, before the leading axis.
     together = at[-1] - at[0] == len(at) - 1
     return ((None, *items),) if together else None
