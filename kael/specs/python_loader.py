@@ -235,6 +235,8 @@ class KeywordReader:
         for key, value in found.items():
             if not callable(value):
                 raise self.error(f"{key} must be a function, got {type(value).__name__}")
+            if self.given.get("derivatives") is not None:
+                raise self.error(f"'{key}' claims the gradient already: leave out 'derivatives'")
         return found
 
     def mapping(self, key: str, value: Any) -> Mapping[str, Any]:

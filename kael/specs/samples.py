@@ -156,6 +156,8 @@ def _smallest(
     final = _report(instance, seed, arrays, verify, True)
     if final is not None and final.status == "failed":
         _add(final, result, f"{point.label}, shrunk")
+    else:  # no evaluations are left to look at it again
+        _add(report, result, point.label)
     others = f", {len(failing)} points in all" if len(failing) > 1 else ""
     result.notes.append(
         f"fails at sampled inputs ({point.label}{others}); the smallest found: {told(arrays)}"

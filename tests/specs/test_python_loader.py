@@ -236,6 +236,11 @@ def test_vjp_of_code_outside_kael(file: Any) -> None:
         ("x=1, tags='a'", "x", "tags must be a list of words"),
         ("x=1, grad=3", "x", "grad must be a function, got int"),
         ("x=1, grad=abs, vjp=abs", "x", "'grad' and 'vjp' exclude each other"),
+        (
+            "x=1, grad=abs, derivatives={'x': '9*x'}",
+            "x",
+            "'grad' claims the gradient already: leave out 'derivatives'",
+        ),
         ("x=1, name=''", "x", "a name is one line of text"),
         ("x=1, name='a\\nb'", "x", "a name is one line of text"),
         ("x=1, name=3", "x", "name must be text"),

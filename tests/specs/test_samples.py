@@ -91,6 +91,19 @@ def test_a_claim_that_holds_at_its_point_and_not_elsewhere_fails_with_the_smalle
     assert "--samples" not in words
 
 
+@pytest.mark.parametrize("most", [60, 100, 200, 1000, None])
+def test_a_failing_sample_is_told_however_few_evaluations_are_left(most):
+    text = (
+        "inputs: {x: {shape: [3], init: ones}}\noutput: (x**2).sum()\nderivatives: {x: '2'}\n"
+        "gradcheck: {samples: 3}\n"
+    )
+    result = gradcheck(
+        instance_of(text), Request(checking={"max_evaluations": most} if most else {})
+    )
+    assert result.status == "failed"
+    assert any(check.status == "failed" for check in result.checks)
+
+
 def test_the_command_reproduces_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "case.yaml").write_text(WRONG_BELOW)
