@@ -113,9 +113,11 @@ def walk(
     into: dict[Tensor, Array] | None = None,
 ) -> None:
     """Run every node below `start` once all gradients of its output have arrived."""
-    waiting = count_shared(start)
-    sums: dict[Node, Any] = {}
-    summed: set[Node] = set()
+    # For each node that several edges reach: how many are still to come, what has come, and whether
+    # that is a sum of the walk's own.
+    waiting: dict[Node, list[Any]] = {
+        shared: [count, None, False] for shared, count in count_shared(start).items()
+    }
     ready: list[tuple[Node, Any]] = []
     node: Node = start
     upstream: Any = seed
@@ -170,32 +172,38 @@ def walk(
             edges = (edges,)
         if not proven:
             gradients = fitted(node, edges, gradients)
+        following: Any = None  # what would be pushed last runs next
         for index, edge in enumerate(edges):
             if edge is None:
                 continue
             gradient = gradients[index]
             if gradient.__class__ is not _ndarray:
                 gradient = as_gradient(gradient)
-            if edge not in waiting:  # the only edge here
-                ready.append((edge, gradient))
-                continue
-            waiting[edge] -= 1
-            if gradient is not None:
-                held = sums.get(edge)
-                if held is None:
-                    sums[edge] = gradient
-                elif edge in summed:
-                    held += gradient
-                else:
-                    # Out of place the first time: a formula may have returned the very array that
-                    # another edge holds. The sum is the walk's own.
-                    sums[edge] = as_gradient(held + gradient)
-                    summed.add(edge)
-            if not waiting[edge]:
-                ready.append((edge, sums.pop(edge, None)))
-        if not ready:
+            parts = waiting.get(edge)
+            if parts is not None:
+                parts[0] -= 1
+                if gradient is not None:
+                    held = parts[1]
+                    if held is None:
+                        parts[1] = gradient
+                    elif parts[2]:
+                        held += gradient
+                    else:
+                        # Out of place the first time: a formula may have returned the very array
+                        # that another edge holds.
+                        parts[1:] = as_gradient(held + gradient), True
+                if parts[0]:
+                    continue
+                gradient, parts[1] = parts[1], None
+            if following is not None:
+                ready.append((following, upstream))
+            following, upstream = edge, gradient
+        if following is not None:
+            node = following
+        elif ready:
+            node, upstream = ready.pop()
+        else:
             return
-        node, upstream = ready.pop()
 
 
 def fitted(node: Node, edges: Sequence[Node | None], gradients: Sequence[Any]) -> tuple[Any, ...]:
