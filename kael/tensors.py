@@ -339,6 +339,15 @@ def as_array(data: object, dtype: DType | None = None) -> Array:
         return array.astype(dtype, copy=False)
 
 
+def shares_elements(array: Array) -> bool:
+    """Tell whether elements of a tensor's array lie on one another: expanded or unfolded views."""
+    # NumPy makes overlapping views read-only; the steps of an empty array say nothing.
+    return bool(array.size) and (
+        not array.flags.writeable
+        or any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides, strict=True))
+    )
+
+
 def require_fit(array: Array, dtype: DType) -> None:
     """Refuse fractions, NaN and what lies beyond an integer dtype: a cast would alter them."""
     if dtype.kind not in "iu" or array.dtype == dtype or array.size == 0:

@@ -18,7 +18,7 @@ from kael.checker.model import (
     failure_line,
 )
 from kael.errors import KaelError, KaelTypeError, KaelValueError
-from kael.tensors import Tensor
+from kael.tensors import Tensor, shares_elements
 
 
 def gradcheck(
@@ -102,9 +102,11 @@ def _require_checkable(inputs: Sequence[Any], options: GradcheckOptions) -> None
             raise KaelError(f"gradcheck inputs must be leaves, input {position} is not one")
         if not tensor.requires_grad:
             raise KaelError(f"gradcheck inputs must require grad, input {position} does not")
-        steps = zip(tensor.shape, tensor._array.strides, strict=True)
-        if any(size > 1 and step == 0 for size, step in steps):
-            raise KaelError(f"input {position} is expanded, its elements share memory: clone() it")
+        if shares_elements(tensor._array):
+            raise KaelError(
+                f"input {position} is an expanded or unfolded view, its elements share memory: "
+                "clone() it"
+            )
         wanted += 1
     if not wanted:
         raise KaelError("gradcheck inputs must require grad, and there is none that can")

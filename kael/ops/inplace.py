@@ -17,7 +17,7 @@ from kael.errors import KaelError, KaelIndexError, KaelTypeError, KaelValueError
 from kael.ops.calling import constant
 from kael.ops.index import checked_items, located, points
 from kael.ops.math import mul, sub
-from kael.tensors import Array, Tensor, as_array
+from kael.tensors import Array, Tensor, as_array, shares_elements
 
 
 def check_grad_rules(target: Tensor, source: Tensor | None, name: str) -> None:
@@ -43,15 +43,10 @@ def check_own_memory(target: Tensor, name: str) -> None:
         raise KaelError(
             f"{name}: a gradient handed to a backward may be held by others too; clone() it first"
         )
-    array = target._array
-    # NumPy makes overlapping views read-only; the steps of an empty array say nothing.
-    if array.size and (
-        not array.flags.writeable
-        or any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides, strict=True))
-    ):
+    if shares_elements(target._array):
         raise KaelError(
             f"{name}: elements of the tensor share memory; clone() it first\n"
-            f"it is an expanded or unfolded view of shape {shapes.text(array.shape)}"
+            f"it is an expanded or unfolded view of shape {shapes.text(target.shape)}"
         )
 
 
