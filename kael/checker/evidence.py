@@ -523,7 +523,8 @@ def measured(
     flat = work.reshape(-1)
 
     def output() -> Floats:
-        return _some(problem.output(moved), kept)
+        outputs = problem.output(moved)
+        return outputs if kept is None else outputs[kept]
 
     for row, entry in enumerate(entries.tolist()):
         best = math.inf
@@ -571,10 +572,6 @@ def _slope(
     # A gap that does not shrink with the step is a kink, one that does is curvature.
     least = 1e-3 * size + 160 * rounding / h
     return slope, error, bool(((gaps[1] > 0.5 * gaps[0]) & (gaps[1] > least)).any())
-
-
-def _some(outputs: Floats, kept: Array | None) -> Floats:
-    return outputs if kept is None else outputs[kept]
 
 
 def _reached(

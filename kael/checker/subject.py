@@ -294,8 +294,9 @@ class OutsideSubject(Subject):
         except Exception as error:
             # math.log(-1) raises where NumPy gives NaN.
             return self.beside(error)
-        _require_shape(np.shape(output), self.output_shape)
-        return np.array(output, dtype=np.float64).reshape(-1)
+        value = np.array(output, dtype=np.float64)
+        _require_shape(value.shape, self.output_shape)
+        return value.reshape(-1)
 
     def record(self) -> Floats:
         self.evaluations += 1

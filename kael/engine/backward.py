@@ -110,7 +110,7 @@ def walk(
     seed: Array,
     retain_graph: bool,
     watch: Watch | None,
-    into: dict[Tensor, Array] | None = None,
+    into: dict[Tensor, Array] | None,
 ) -> None:
     """Run every node below `start` once all gradients of its output have arrived."""
     # For each node that several edges reach: how many are still to come, what has come, and whether

@@ -57,7 +57,6 @@ class Recordable(Protocol):
     variadic: bool
     view: bool
     broadcasts: bool
-    differentiable: bool
     vjps: tuple[Formula | None, ...]
     joint: Formula | None
     layouts: dict[Any, Callable[..., Any]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -84,9 +84,10 @@ def pooled(ufunc: np.ufunc) -> Callable[..., Array]:
             return ufunc(x, other)
         return apply(ufunc, x, other)
 
-    kernel: Any = unary if ufunc.nin == 1 else binary
-    kernel.plain = ufunc
-    return cast("Callable[..., Array]", kernel)
+    kernel: Callable[..., Array] = unary if ufunc.nin == 1 else binary
+    marked: Any = kernel
+    marked.plain = ufunc
+    return kernel
 
 
 def clear() -> None:

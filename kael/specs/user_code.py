@@ -10,7 +10,7 @@ from kael import dtypes
 from kael.engine.grad_mode import state
 from kael.engine.sources import SourceLine, SourceText, user_line
 from kael.specs.place import Place, SpecError
-from kael.specs.spelling import suggest
+from kael.specs.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from kael.specs.model import Spec
@@ -138,8 +138,7 @@ def _remedy(error: BaseException) -> str:
         )
     name, owner = getattr(error, "name", None), getattr(error, "obj", None)
     if isinstance(error, AttributeError) and name and owner is not None:
-        meant = suggest(name[:100], dir(owner))
-        return f"did you mean '{meant}'?" if meant else ""
+        return did_you_mean(name, dir(owner)).removeprefix("; ")
     return ""
 
 
