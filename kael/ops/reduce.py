@@ -99,6 +99,8 @@ def _std(x: Array, dim: Dims, correction: float, keepdim: bool) -> Array:
 def _std_backward(
     g: Array, x: Array, out: Array, dim: Dims, correction: float, keepdim: bool
 ) -> Array:
+    if not x.size:
+        return np.zeros_like(x)
     slope = np.where(out == 0, 0, g / (2 * out)).astype(x.dtype, copy=False)
     limits = np.finfo(x.dtype)
     if np.all((out == 0) | ((out > limits.tiny / limits.eps) & (out < limits.max * limits.eps))):

@@ -256,3 +256,12 @@ def test_std_neither_overflows_nor_underflows(scale):
     out.backward([1.0, 1.0])
     half = math.sqrt(0.5)
     assert x.grad.tolist() == [pytest.approx([-half, half]), [0, 0]]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std", "norm", "logsumexp"])
+@pytest.mark.parametrize("dim", [None, 0, -1])
+def test_the_gradient_of_nothing_is_empty(name, shape, dim):
+    x = kael.tensor(np.zeros(shape), requires_grad=True)
+    getattr(kael, name)(x, dim=dim).sum().backward()
+    assert x.grad.shape == shape
